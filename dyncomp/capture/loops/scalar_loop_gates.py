@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import types
 from typing import Any
 
@@ -19,7 +18,6 @@ from ...scalar_loops.analysis.look import (
     UNKNOWN,
     Kind,
     array_kind,
-    container,
     is_scalar_loop,
     kind_of,
     of_items,
@@ -32,12 +30,9 @@ from ..frames import code_info
 from ..random.draws import MadeGeneratorValue
 from ..values.array import ArrayValue
 from ..values.base import Frame, LazyValue, OpaqueValue, Tracer, Value
-from ..values.deque import DequeValue
 from ..values.iterator import RangeIterator, SequenceIterator
-from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
-from ..values.sets import SetValue
 
 
 def is_native_loop(tracer: Tracer, frame: Frame, loop: Loop) -> bool:
@@ -162,10 +157,6 @@ def _kind(value: Value) -> Kind:
         return kind_of(value.like)
     if isinstance(value, RangeIterator):
         return ("items", NUMBER)
-    if isinstance(value, (DictValue, DequeValue)) and value.pytype in _CONTAINERS:
-        return _container_kind(value)
-    if isinstance(value, SetValue) and not value.frozen:
-        return container("set", [])  # its items may be numbers, or tuples of such
     if isinstance(value, TupleValue):
         return ("tuple", *map(_kind, value.children()))
     if isinstance(value, ListValue) and value.obj is None:
@@ -177,15 +168,6 @@ def _kind(value: Value) -> Kind:
         return of_items([_kind(item) for item in getattr(value, "sequence", ())])
     obj = getattr(value, "obj", None)
     return UNKNOWN if obj is None else kind_of(obj)
-
-
-_CONTAINERS: dict[Any, str] = {dict: "dict", collections.defaultdict: "dict", collections.deque: "deque"}
-
-
-def _container_kind(value: DictValue | DequeValue) -> Kind:
-    obj = getattr(value, "_obj", None)
-    items = DictValue.children(value) if isinstance(value, DictValue) else value.children()
-    return kind_of(obj) if obj else container(_CONTAINERS[value.pytype], [*map(_kind, items[:1])])
 
 
 def _array_kind(value: ArrayValue) -> Kind:

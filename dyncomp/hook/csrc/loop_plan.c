@@ -299,37 +299,6 @@ list_enters(PyObject *value, const Input *in, Word *at)
     return at;
 }
 
-/* Whether a dict has the names of a module, or keys that only the program can compare. */
-static bool
-is_namespace(PyObject *dict)
-{
-    static PyObject *names[2];
-    if (names[0] == NULL) {
-        names[0] = PyUnicode_InternFromString("__name__");
-        names[1] = PyUnicode_InternFromString("__builtins__");
-    }
-    for (int k = 0; k < 2; k++) {
-        if (names[k] == NULL || !names_are_plain(dict) || PyDict_GetItemWithError(dict, names[k]) != NULL
-            || PyErr_Occurred()) {
-            PyErr_Clear();
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A dict, a set or a deque, which is empty or not; b: it is no namespace. */
-static Word *
-container_enters(PyObject *value, const Input *in, Word *at)
-{
-    if ((PyObject *)Py_TYPE(value) != in->object || (PyObject_Size(value) == 0) != (in->a != 0)
-        || (in->b && is_namespace(value))) {
-        return NULL;
-    }
-    (at++)->i = (int64_t)(intptr_t)value;
-    return at;
-}
-
 /* What a string keeps a character in (1, 2 or 4 bytes; 0: bytes, -1: a bytearray, -2: something else), where and
  * how many. */
 static int
@@ -464,7 +433,6 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     case 'a': return array_enters(value, in, at);
     case 'r': return range_enters(value, in, at);
     case 'l': return list_enters(value, in, at);
-    case 'h': return container_enters(value, in, at);
     case 't': return text_enters(value, in, number, at);
     default: return NULL;
     }

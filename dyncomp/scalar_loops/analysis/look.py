@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import builtins
 import cmath
-import collections
 import contextlib
-import itertools
 import math
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,32 +53,13 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
         return ("items", NUMBER)  # characters count as numbers
     if type(obj) is range:
         return ("items", NUMBER)
-    if type(obj) in (dict, set, collections.deque, collections.defaultdict):
-        return _kind_of_container(obj, depth)
     if type(obj) in (list, tuple) and depth:
         return of_items([kind_of(item, depth - 1) for item in obj[:_LOOKED_AT]])
     return ("object", obj)
 
 
-def _kind_of_container(obj: Any, depth: int) -> Kind:
-    """A dict by its last item, a set or a deque by its first; a dict's keys are taken to be like numbers."""
-    found: Iterator[Any]
-    if issubclass(type(obj), dict):
-        name, found = "dict", itertools.islice(reversed(dict.values(obj)), 1)
-    else:
-        name, found = type(obj).__name__, itertools.islice(obj, 1)
-    return container(name, [kind_of(item, depth - 1) for item in found])
-
-
-def container(name: str, items: Sequence[Kind]) -> Kind:
-    """The kind of a dict with such items, a set or a deque; of an empty one they are taken to be numbers."""
-    found: Kind = (name, items[0] if items else NUMBER)
-    is_known = name != "set" or _is_key(found[1])
-    return found if is_known and found[1] != UNKNOWN else UNKNOWN
-
-
-def _is_key(kind: Kind) -> bool:
-    """Whether it is a number or a tuple of numbers."""
+def _is_comparable(kind: Kind) -> bool:
+    """Whether it is a number, a string or a tuple of numbers."""
     return kind in (NUMBER, ("items", NUMBER)) or (kind[0] == "tuple" and _are_numbers(kind[1:]))
 
 
@@ -204,7 +183,7 @@ class _Walk:
         if instr.op in _ON_NUMBERS:
             count = 1 if instr.op.startswith("UNARY") else 2
             taken = [stack.pop() for _ in range(count)]
-            if instr.op == "COMPARE_OP" and all(map(_is_key, taken)):
+            if instr.op == "COMPARE_OP" and all(map(_is_comparable, taken)):
                 stack.append(NUMBER)
                 return
             rows = [kind for kind in taken if kind != NUMBER]
@@ -229,10 +208,7 @@ class _Walk:
 
     def contains(self, arg: object, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner, value = stack.pop(), stack.pop()
-        if owner[0] in ("dict", "set"):
-            if not _is_key(value):
-                raise NotScalar
-        elif owner != ("items", NUMBER) or value != NUMBER:
+        if owner != ("items", NUMBER) or value != NUMBER:
             raise NotScalar
         stack.append(NUMBER)
 
@@ -267,7 +243,7 @@ class _Walk:
             if name not in _ATTRIBUTES:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
-        elif owner[0] in _METHODS and name in _METHODS[owner[0]]:
+        elif owner[0] == "items" and name in _METHODS:
             stack.append(("method", name, owner if name == "copy" else owner[1]))
         elif owner == NUMBER and name in ("real", "imag"):
             stack.append(NUMBER)
@@ -304,11 +280,6 @@ class _Walk:
         if any(part != NUMBER for part in flat):
             raise NotScalar
         stack.append(of_items(items or [NUMBER]))
-
-    def build_map(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
-        if count:
-            raise NotScalar
-        stack.append(container("dict", []))
 
     def build_slice(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         if any(stack.pop() != NUMBER for _ in range(count)):
@@ -357,8 +328,6 @@ class _Walk:
     def _called(self, function: Any, args: list[Kind], names: tuple[str, ...]) -> Kind:
         if is_creation(function) and args:
             return _created(function, args)
-        if not args and any(function is made for made in (dict, set, collections.deque)):
-            return container(function.__name__, [])
         if type(function) is types.FunctionType:
             return self._followed(function, args, names)
         if names or not (is_plain_function(function) or is_draw(function)):
@@ -414,11 +383,10 @@ def _changed(method: Kind, args: list[Kind]) -> Kind:
     """What ``append`` or ``pop`` of a list gives."""
     name: str = method[1]
     result: Kind = method[2]
-    if name in _PUTTING:
-        flat = (*args[0][1:], *args[1:]) if args and args[0][0] == "tuple" else args
-        if not 1 <= len(args) <= _PUTTING[name] or not _are_numbers(flat):
+    if name == "append":
+        if len(args) != 1 or not _are_numbers(args[0][1:] if args[0][0] == "tuple" else args):
             raise NotScalar
-        return result if name == "get" else NUMBER
+        return NUMBER
     if args and (args != [NUMBER] or name == "copy"):
         raise NotScalar
     if name in ("sort", "reverse"):
@@ -443,9 +411,9 @@ def _element(owner: Kind, key: Kind) -> Kind:
         if any(part != NUMBER for part in keys) or len(keys) > owner[1]:
             raise NotScalar
         return NUMBER if len(keys) == owner[1] else ("array", owner[1] - len(keys), owner[2])
-    if key != NUMBER and not (owner[0] == "dict" and _is_key(key)):
+    if key != NUMBER:
         raise NotScalar
-    if owner[0] in ("items", "dict", "deque"):
+    if owner[0] == "items":
         found: Kind = owner[1]
         return found
     if owner[0] == "tuple" and all(same_kind(item, owner[1]) for item in owner[1:]):
@@ -454,14 +422,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
 
 
 _ROW = ("array", 1, 3)
-_METHODS = {
-    "items": ("append", "pop", "sort", "reverse", "copy"),
-    "dict": ("get",),
-    "set": ("add", "discard"),
-    "deque": ("append", "appendleft", "pop", "popleft"),
-}
-_PUTTING = {"append": 1, "appendleft": 1, "add": 1, "discard": 1, "get": 2}
-"""Methods that take numbers or a tuple of numbers, and so many arguments at most."""
+_METHODS = ("append", "pop", "sort", "reverse", "copy")
 _ATTRIBUTES: dict[str, Kind] = {
     "size": NUMBER,
     "ndim": NUMBER,
@@ -503,7 +464,6 @@ _HANDLERS: dict[str, _Handler] = {
     "STORE_SUBSCR": _Walk.store_subscr,
     "BUILD_TUPLE": _Walk.build_tuple,
     "BUILD_LIST": _Walk.build_list,
-    "BUILD_MAP": _Walk.build_map,
     "BUILD_SLICE": _Walk.build_slice,
     "UNPACK_SEQUENCE": _Walk.unpack_sequence,
     "GET_ITER": _Walk.get_iter,

@@ -432,10 +432,8 @@ class Block:
             return value.text if kind.parts[0][1] == "bool" else f"{value.text} != 0"
         if kind.family == "none":
             return "false"
-        if kind.family in ("list", "deque"):
+        if kind.family == "list":
             return f"LIST({value.parts[0]})->size != 0"
-        if kind.family in ("dict", "set"):
-            return f"LOAD(i64, {value.parts[0]} + {USED_AT[kind.family]}) != 0"
         if kind.family == "complex":
             return f"({value.parts[0]} != 0 || {value.parts[1]} != 0)"
         if kind.family in ("text", "bytes"):
@@ -472,8 +470,6 @@ def _held(scope: Scope, header: int, depth: int, env: dict[str, Value]) -> dict[
     return found
 
 
-USED_AT = {"dict": "DICT_USED", "set": "SET_USED"}
-"""Where a dict or a set has the number of its items."""
 PAUSED = "paused"
 HAVE_BOUNDS = ("array", "text", "bytes")
 """Families whose parts are an address and then sizes."""

@@ -18,8 +18,6 @@ from ..kinds import (
     arrays,
     complexes,
     creation,
-    deques,
-    hashed,
     heaps,
     iterators,
     lists,
@@ -94,8 +92,8 @@ def _method(b: Block, function: Value, args: list[Value]) -> Value:
         return whole_lists.method(b, owner, name, args)
     if kind == INT and not args:
         return _bits(b, owner, name)
-    if kind.family in _CONTAINERS:
-        return _CONTAINERS[kind.family].call(b, owner, name, args)
+    if kind.family == "list":
+        return lists.call(b, owner, name, args)
     if kind.family == "generator":
         return draws.method(b, owner, name, args)
     if name == "copy" and not args and kind.family == "array":
@@ -115,16 +113,13 @@ def _bits(b: Block, number: Value, name: str) -> Value:
     return b.new(INT, f"{size} ? 64 - __builtin_clzll({size}) : 0", 0, 64)
 
 
-_CONTAINERS: dict[str, Any] = {"list": lists, "dict": hashed, "set": hashed, "deque": deques}
-
-
 def _is_vector(function: object, args: list[Value], names: tuple[str, ...]) -> bool:
     """Whether ``np.zeros`` makes so few numbers that they are variables of their own."""
     size = args[0].constant if function is np.zeros and len(args) == 1 and not names else None
     return size is not None and 0 < size <= SHORT
 
 
-_WITHOUT_EFFECT = ("copy", "get", "bit_length", "bit_count")
+_WITHOUT_EFFECT = ("copy", "bit_length", "bit_count")
 
 
 def has_effect(function: Value) -> bool:
@@ -453,7 +448,6 @@ def _libm(name: str, plain: str) -> Answer:
 _FUNCTIONS.update(by_python.FUNCTIONS)
 _FUNCTIONS.update(heaps.FUNCTIONS)
 _FUNCTIONS.update(whole_lists.FUNCTIONS)
-_FUNCTIONS.update(hashed.FUNCTIONS)
 _FUNCTIONS.update(of_numpy.FUNCTIONS)
 for _name, _plain in _LIBM.items():
     if hasattr(math, _name):

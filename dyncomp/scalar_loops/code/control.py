@@ -9,7 +9,7 @@ from typing import Any
 from ...python_code.instr import Instr
 from ..analysis.affine import Form, symbol
 from ..entry.references import is_let_go
-from ..kinds import arrays, complexes, hashed, iterators, lists, owners, rows, slices, texts
+from ..kinds import arrays, complexes, iterators, lists, owners, rows, slices, texts
 from ..kinds.kinds import (
     BOOL,
     INT,
@@ -317,13 +317,6 @@ def _build_list(b: Block, instr: Instr) -> None:
     b.push(lists.pending(items))
 
 
-@handles("BUILD_MAP")
-def _build_map(b: Block, instr: Instr) -> None:
-    if instr.arg:
-        raise Stop("a dict of items")
-    b.push(hashed.new_dict(b))
-
-
 @handles("BUILD_SLICE")
 def _build_slice(b: Block, instr: Instr) -> None:
     items = b.stack[len(b.stack) - instr.arg :]
@@ -357,9 +350,6 @@ def _binary_subscr(b: Block, instr: Instr) -> None:
         if -len(items) <= index.constant < len(items):
             b.push(items[index.constant])
             return
-    if value.kind.family == "dict":
-        b.push(hashed.element(b, value, index))
-        return
     if slices.is_slice(index):
         b.push(slices.view(b, value, index))
         return
@@ -380,10 +370,6 @@ def _store_subscr(b: Block, instr: Instr) -> None:
     if b.scope.parent is not None and not arrays.is_place(target, _positions(index)):
         raise Stop(f"a function that writes to {target.kind}")
     _check_names(b)
-    if target.kind.family == "dict":
-        hashed.store(b, target, index, value)
-        b.effect()
-        return
     if slices.is_slice(index):
         slices.store(b, target, index, value)
         b.effect()
@@ -461,9 +447,6 @@ def _contains(b: Block, instr: Instr) -> None:
     container, value = b.pop(), b.pop()
     if texts.is_text(container) and texts.is_text(value):
         b.push(texts.contains(b, container, value, instr.arg))
-        return
-    if container.kind.family in ("dict", "set"):
-        b.push(hashed.contains(b, container, value, instr.arg))
         return
     if container.kind.family == "list":
         b.push(lists.contains(b, container, value, instr.arg))

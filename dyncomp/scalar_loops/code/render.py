@@ -11,7 +11,7 @@ from ...python_code.versions.tables import INTS_HAVE_TAGS
 from ..analysis.affine import Form
 from ..analysis.blocks import MOST_OF_SMALL, Known, Order
 from ..analysis.ranges import Ranges
-from ..kinds import arrays, complexes, creation, deques, hashed, heaps, lists, owners, slices, whole_lists
+from ..kinds import arrays, complexes, creation, heaps, lists, owners, slices, whole_lists
 from ..kinds.kinds import INT, LARGEST_AXIS, Kind, Value
 from . import control, draws
 from .block import HARD_BUDGET, MOST_CHANGES, SOFT_BUDGET, walk_all
@@ -395,7 +395,7 @@ def render(
         text.append(f"leave{number}: /* at {leave.place}: {_comment(leave.reason)} */")
         text += [f"  {line}" for line in lines]
         text.append(f"  left = {number}; goto leave;")
-    for module in (complexes, slices, creation, draws, hashed, heaps, deques, whole_lists):
+    for module in (complexes, slices, creation, draws, heaps, whole_lists):
         if any(name in line for line in text[2:] for name in module.DEFINED):
             text[1] += module.PRELUDE
     text.append("leave:")

@@ -97,8 +97,9 @@ class Leave:
 @dataclass(eq=False)
 class Subject:
     """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled; ``makes_arrays``:
-    calls that make arrays are compiled, too; ``makes_containers``: what makes dicts and the like was met, by
-    the first of several walks; ``mixes``: lists may hold NumPy's numbers beside Python's."""
+    calls that make arrays are compiled, too; ``makes_lists``: a local may let go of a
+    list; the first of several walks says so of lists that calls make. ``mixes``: lists may hold NumPy's
+    numbers beside Python's."""
 
     code: CanonicalCode
     loop: Loop
@@ -107,7 +108,7 @@ class Subject:
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
     unrolls: bool = True
     makes_arrays: bool = True
-    makes_containers: bool = False
+    makes_lists: bool = False
     mixes: bool = False
 
     def constant(self, value: object) -> Kind:
@@ -167,8 +168,7 @@ class Walker:
         such a tuple is found by its place."""
         self.makes_arrays = self.holds_parts = False
         """Whether arrays or lists are made, and locals hold tuples or methods of such."""
-        self.makes_lists = any(subject.code.instructions[k].op == "BUILD_LIST" for k in loop.body)
-        """Whether a local may let go of a list."""
+        subject.makes_lists |= any(subject.code.instructions[k].op == "BUILD_LIST" for k in loop.body)
         self.array_slots: dict[str, None] = {}
         """The locals that are given arrays or lists."""
         self.fixed: dict[str, list[str]] = {}

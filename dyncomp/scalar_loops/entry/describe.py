@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import sys
 from collections.abc import Callable
@@ -13,10 +12,8 @@ import numpy as np
 from ...hook._hook import text_of
 from ...python_code.loops import UNBOUND
 from ..code.draws import kind_of_generator
-from ..kinds.container_kinds import deque_kind, dict_kind, set_kind
 from ..kinds.kinds import (
     BYTES,
-    CHAR,
     COMPLEX,
     KIND_OF_TYPE,
     LARGEST,
@@ -286,60 +283,6 @@ def _tuple(value: Any, number: int) -> Described:
     return given_tuple_kind([kind for kind, _ in items]), (*parts, number)
 
 
-_KEYS = {int: KIND_OF_TYPE[int], np.int64: KIND_OF_TYPE[np.int64]}
-_NAMESPACE = ("__name__", "__builtins__")
-
-
-def _kind_of_key(key: object) -> Kind | None:
-    if type(key) is tuple and 0 < len(key) <= _MOST_ITEMS:
-        kinds = [_KEYS.get(type(item)) for item in key]
-        known = [kind for kind in kinds if kind is not None]
-        return tuple_kind(known) if len(known) == len(key) else None
-    return CHAR if type(key) is str and len(key) == 1 else _KEYS.get(type(key))
-
-
-def _kind_of_item(item: object) -> Kind | None:
-    if type(item) is list:
-        return _kind_of_list(item, 1)
-    return _kind_of_tuple(item) if type(item) is tuple else _ITEMS.get(type(item))
-
-
-def _defaultdict(value: Any, number: int) -> Described:
-    factory = value.default_factory
-    default = next((KIND_OF_TYPE[number] for number in (int, float) if factory is number), None)
-    return (OPAQUE, (number,)) if default is None else _dict(value, number, default)
-
-
-def _dict(value: Any, number: int, default: Kind | None = None) -> Described:
-    if not value:
-        return dict_kind(None, None, default), (id(value),)
-    key, item = next(reversed(value.items()))
-    kinds = _kind_of_key(key), _kind_of_item(item)
-    is_namespace = type(key) is str and any(name in value for name in _NAMESPACE)
-    if None in kinds or is_namespace:
-        return OPAQUE, (number,)
-    return dict_kind(*kinds, default), (id(value),)
-
-
-def _set(value: Any, number: int) -> Described:
-    item = None
-    for found in value:
-        item = _kind_of_key(found)
-        if item is None:
-            return OPAQUE, (number,)
-        break
-    return set_kind(item), (id(value),)
-
-
-def _deque(value: Any, number: int) -> Described:
-    if value.maxlen is not None:
-        return OPAQUE, (number,)
-    if not value:
-        return deque_kind(None), (id(value),)
-    item = None if type(value[-1]) is list else _kind_of_item(value[-1])
-    return (OPAQUE, (number,)) if item is None else (deque_kind(item), (id(value),))
-
-
 def _text(value: Any, number: int) -> Described:
     width, data, length = text_of(value)
     return TEXTS[width], (data, length, number)
@@ -363,10 +306,6 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     RANGE_ITERATOR: _range_iterator,
     tuple: _tuple,
     list: _list,
-    dict: _dict,
-    collections.defaultdict: _defaultdict,
-    set: _set,
-    collections.deque: _deque,
     str: _text,
     bytes: _bytes,
     bytearray: _bytes,

@@ -7,7 +7,6 @@ is made into objects. Kinds that C does not know have no plan, or are made into 
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from ..code.walk import Leave
 from ..kinds.kinds import (
     BOOL,
     BYTES,
-    CHAR,
     COMPLEX,
     FLOAT,
     INT,
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 AT_END, WITH_ITERATOR, OTHERWISE = 0, 1, 2
 _PLAIN = {INT: "i", FLOAT: "f", BOOL: "b", NONE: "n"}
-_CONTAINERS: dict[str, type] = {"dict": dict, "set": set, "deque": collections.deque}
 Input = tuple[int, str, Any, int, int, int, int]
 Box = tuple[str, int, int]
 
@@ -104,11 +101,6 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
         return place, "p", detail, 0, 0, 0, 0
     if kind.family in ("text", "bytes"):
         return place, "t", None, -1 if kind == BYTES[True] else kind.detail, 0, 0, 0
-    if kind.family == "dict" and detail.default is not None:
-        return None
-    if kind.family in _CONTAINERS:
-        has_names = kind.family == "dict" and detail[0] == CHAR  # the program's names are in such dicts, too
-        return place, "h", _CONTAINERS[kind.family], int(detail[0] is None), int(has_names), 0, 0
     if kind.family == "list" and not detail.depth:
         return place, "l", _levels(kind), 0, 0, 0, 0
     return None
@@ -148,10 +140,8 @@ def _box(kind: Kind, at: int) -> Box:
         return "s", at, kind.detail.num
     if kind.family == "array" and not kind.detail.path:
         return "a", at + [suffix for suffix, _ in kind.parts].index("_id"), 0
-    if kind.family == "list" or kind.family in _CONTAINERS:
+    if kind.family == "list":
         return "a", at, 0
-    if kind.family == "tuple" and kind.code[0] == "K":
-        return "a", at + len(kind.parts) - 1, 0
     if kind.family == "complex":
         return "z", at, int(kind == NP_COMPLEX)
     if kind.family == "char":

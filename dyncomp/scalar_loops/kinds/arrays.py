@@ -11,7 +11,7 @@ from ..code import draws
 from ..code.arithmetic import convert
 from ..code.block import Block
 from ..code.walk import Stop
-from . import complexes, deques, hashed, lists, texts
+from . import complexes, lists, texts
 from .kinds import (
     BOOL,
     FLOAT,
@@ -62,8 +62,6 @@ def element(b: Block, value: Value, index: list[Value]) -> Value:
         return lists.element(b, value, index[0])
     if value.kind.family in ("text", "bytes") and len(index) == 1:
         return texts.element(b, value, index[0])
-    if value.kind.family == "deque" and len(index) == 1:
-        return deques.element(b, value, index[0])
     if value.kind.family != "array":
         raise Stop(f"an item of {value.kind}")
     detail: ArrayDetail = value.kind.detail
@@ -223,12 +221,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
     raise Stop(f"the attribute {name} of an array")
 
 
-_WITH_METHODS: dict[str, Any] = {
-    "list": lists, "dict": hashed, "set": hashed, "deque": deques, "generator": draws, "complex": complexes,
-}  # fmt: skip
-_WITH_LENGTHS: dict[str, Any] = {
-    "list": lists, "dict": hashed, "set": hashed, "deque": deques, "text": texts, "bytes": texts,
-}  # fmt: skip
+_WITH_METHODS: dict[str, Any] = {"list": lists, "generator": draws, "complex": complexes}
+_WITH_LENGTHS: dict[str, Any] = {"list": lists, "text": texts, "bytes": texts}
 
 
 def length(b: Block, value: Value) -> Value:

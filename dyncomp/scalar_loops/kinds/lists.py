@@ -140,7 +140,7 @@ def check_new(b: Block, value: Value) -> None:
     if value.kind.family != "tuple":
         _check_no_nan(b, value)
         return
-    if value.kind.code[0] not in "tK":
+    if value.kind.code[0] != "t":
         raise Stop("a tuple that others hold is put into a list")
     for item in items_of(value):
         check_new(b, item)
@@ -158,9 +158,6 @@ def removes(b: Block, item: Kind | None) -> None:
 def object_of(b: Block, value: Value) -> str:
     """A new reference to a number or a tuple of numbers; where there is no memory generated code leaves."""
     kind = value.kind
-    if kind.family == "tuple" and kind.code[0] == "K":
-        b.line(f"Py_IncRef((char*){value.parts[-1]});")
-        return f"((char*){value.parts[-1]})"
     if isinstance(value, Item) and b.age - value.age <= 1:
         b.line(f"Py_IncRef({value.object});")
         return value.object
@@ -328,14 +325,9 @@ def _append(b: Block, target: Value, value: Value) -> Value:
 def learn(b: Block, target: Value, item: Kind) -> None:
     """Locals that hold a list which was empty: from now on it is one of such items."""
     kind = tuple_kind(item.detail) if item.family == "tuple" else item
-    rename(b, target, list_kind(kind, target.kind.detail.depth))
-
-
-def rename(b: Block, target: Value, kind: Kind) -> None:
-    """What locals hold that hold ``target`` is of another kind from now on."""
     for slot, value in list(b.env.items()):
         if value.kind == target.kind and value.parts == target.parts:
-            b.store(slot, Value(kind, value.parts))
+            b.store(slot, Value(list_kind(kind, target.kind.detail.depth), value.parts))
 
 
 def _pop(b: Block, target: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Who holds arrays, lists and other containers in generated code.
+"""Who holds arrays and lists in generated code.
 
 The local that one is assigned to owns a reference, as does each other local that holds one meanwhile: what is
 let go of goes at once. What is left over at the end is written behind the results (``render``), and released
@@ -13,14 +13,13 @@ from . import lists
 from .kinds import Kind, Unowned, Value
 
 _MARK = "@own"
-_CONTAINERS = ("dict", "set", "deque")
 
 
 def note_store(b: Block, slot: str, value: Value | None) -> None:
     """A local of the loop's function is given ``value``, or nothing."""
     if b.scope.parent is not None:
         return
-    if b.walker.makes_lists or b.walker.subject.makes_containers:
+    if b.walker.subject.makes_lists:
         b.age += lists.GONE
     owned = "0"
     address = None if value is None else _address(value)
@@ -46,26 +45,22 @@ def _address(value: Value) -> str | None:
     """What is to be kept while a local holds ``value``: it, or what it is a part of."""
     if value.kind.family == "array":
         return value.parts[[suffix for suffix, _ in value.kind.parts].index("_id")]
-    if value.kind.family in _CONTAINERS:
-        return f"(i64){value.parts[0]}"
     if value.kind.family == "list":
         return f"(i64){value.parts[0]}" if not value.kind.detail.depth else value.parts[1]
     if value.kind.family == "tuple" and value.kind.code[0] == "P":
         return value.parts[-1 - int(value.kind.code[1])]
-    if value.kind.family == "tuple" and value.kind.code[0] == "K":
-        return value.parts[-1]
     return None
 
 
 def _has_object(kind: Kind) -> bool:
     """Whether a value of this kind reads an array or a list that it does not keep."""
     if kind.family == "tuple":
-        return kind.code[0] in "PK" or any(map(_has_object, kind.detail))
+        return kind.code[0] == "P" or any(map(_has_object, kind.detail))
     if kind.family == "iter":
         return kind.detail.source is not None and _has_object(kind.detail.source)
     if kind.family == "source":
         return any(map(_has_object, kind.detail[1]))
-    return kind.family in ("array", "list", "method", *_CONTAINERS)
+    return kind.family in ("array", "list", "method")
 
 
 def own_name(slot: str) -> str:

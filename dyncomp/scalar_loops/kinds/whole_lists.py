@@ -63,7 +63,7 @@ def _sorted(b: Block, args: list[Value]) -> Value:
 
 def _made(b: Block, kind: Kind, call: str) -> Value:
     """A new list of such items."""
-    b.walker.makes_tuples = b.walker.subject.makes_containers = True
+    b.walker.makes_tuples = b.walker.subject.makes_lists = True
     made = b.temp("char*", call)
     b.age += lists.GONE
     b.check(f"{made} != 0", "no memory")
