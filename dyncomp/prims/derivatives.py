@@ -110,7 +110,7 @@ def _extreme_vjp(
 
 
 def _extreme_jvp(
-    ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axes: tuple[int, ...]
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, *, axes: tuple[int, ...]
 ) -> Var | None:
     (t,) = tangents
     if t is None:
@@ -136,7 +136,9 @@ def _index_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: objec
     return (grad, *(None for _ in index))
 
 
-def _index_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+def _index_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+) -> Var | None:
     return None if tangents[0] is None else ops.index(tangents[0], *inputs[1:], **params)
 
 
@@ -148,7 +150,9 @@ def _along_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -
     return grad, None
 
 
-def _along_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
+def _along_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, *, axis: int
+) -> Var | None:
     return None if tangents[0] is None else ops.take_along_axis(tangents[0], inputs[1], axis=axis)
 
 
@@ -193,7 +197,9 @@ def _dot_side(
     return ops.transpose(product, perm=inverse(order))
 
 
-def _dot_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+def _dot_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+) -> Var | None:
     require_real(inputs)
     x, y = inputs
     terms = []
