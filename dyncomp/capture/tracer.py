@@ -43,7 +43,7 @@ from .values.base import Frame, LazyValue, OpaqueValue, Resumption, Value
 from .values.context import WarningFiltersValue
 from .values.derived import DerivedValue
 from .values.exception import ExceptionValue
-from .values.func import FunctionValue, NestedFunctionValue
+from .values.func import FunctionValue, NestedFunctionValue, SuperValue
 from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
 from .values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, scalar_type
@@ -593,7 +593,7 @@ class Tracer:
     def class_operation(self, value: ConstValue, name: str, args: list[Value]) -> Value:
         return instance_checks.class_operation(self, value, name, args)
 
-    def super_attribute(self, value: Any, name: str) -> Value:
+    def super_attribute(self, value: SuperValue, name: str) -> Value:
         return attributes.super_attribute(self, value, name)
 
     def function_attribute(self, value: FunctionValue, name: str) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...signals import is_from_handler
@@ -13,7 +14,9 @@ from ..values.func import FunctionValue
 from ..values.obj import InstanceValue, ModuleValue
 
 
-def constant_result(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def constant_result(
+    tracer: Tracer, function: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]
+) -> Value:
     """The value of the result, called for at most once per capture and equal arguments."""
     tracer.take_direct()
     given = [_object_of(tracer, function, v) for v in args]

@@ -60,7 +60,9 @@ def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Val
     return tracer.wrap_result(tracer.fold(lambda: obj(*constants, **keywords)))
 
 
-def _cached_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+def _cached_call(
+    tracer: Tracer, obj: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]
+) -> Value | None:
     """A library's function under ``lru_cache`` gives the same object for the same constants: ask it at
     capture. A program's own is called when the program runs, as the program may look at its cache."""
     if not tracer.config.is_trusted(str(obj.__module__)):
@@ -207,7 +209,7 @@ def template(value: Value) -> list[Any]:
 
 
 def python_call(
-    tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value] | None = None
+    tracer: Tracer, function: Callable[..., Any], args: list[Value], kwargs: dict[str, Value] | None = None
 ) -> Value:
     """A pure function of Python numbers and texts, called by compiled code in Python."""
     given = kwargs or {}

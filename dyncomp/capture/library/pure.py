@@ -9,6 +9,7 @@ import posixpath
 import re
 import textwrap
 import types
+from collections.abc import Callable
 from typing import Any
 
 from ..breaks import Break
@@ -27,7 +28,7 @@ _PURE: tuple[Any, ...] = (
 _PLAIN = (int, float, bool, str, bytes, type(None), list, tuple, dict)
 
 
-def _pure(function: Any) -> Any:
+def _pure(function: Callable[..., Any]) -> Any:
     def handler(tracer: Tracer, *args: Value, **kwargs: Value) -> Value:
         name = f"{function.__module__}.{function.__name__}"
         given = [_constant(tracer, arg, name) for arg in args]

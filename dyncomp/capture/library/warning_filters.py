@@ -7,6 +7,7 @@ graph breaks inside the block it is entered for real.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ...signals import is_from_handler
@@ -32,7 +33,9 @@ def _check_action(action: object, what: str) -> None:
         raise Break("unsupported-call", f"warnings.{what}({action!r:.20}) makes warnings exceptions")
 
 
-def _change(tracer: Tracer, function: Any, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
+def _change(
+    tracer: Tracer, function: Callable[..., Any], args: tuple[Value, ...], kwargs: dict[str, Value]
+) -> Value:
     if not tracer.filter_blocks:
         raise Break("unsupported-call", f"warnings.{function.__name__} changes what is shown from now on")
     constants = [tracer.constant_of(v, "a warning filter") for v in args]

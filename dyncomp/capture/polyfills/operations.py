@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 
@@ -49,7 +50,7 @@ def index_of(a: Any, b: Any, /) -> int:
     raise ValueError("sequence.index(x): x not in sequence")
 
 
-def call(obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+def call(obj: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     return obj(*args, **kwargs)
 
 

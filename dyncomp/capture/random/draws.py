@@ -335,7 +335,7 @@ def _tried(cls: type, name: str, arguments: dict[str, Any], leading: tuple[Dim, 
         raise Break("would-raise", f"{name}: {error}") from None
 
 
-def _called(method: Any, arguments: dict[str, Any], size: Any) -> Any:
+def _called(method: Callable[..., Any], arguments: dict[str, Any], size: Any) -> Any:
     return method(**arguments, size=size)
 
 

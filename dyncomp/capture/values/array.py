@@ -189,7 +189,7 @@ class ArrayValue(Value):
 class MethodValue(NamedMethodValue):
     """A method of an array, bound and not yet called."""
 
-    def __init__(self, owner: ArrayValue, name: str, rule: Any) -> None:
+    def __init__(self, owner: ArrayValue, name: str, rule: Callable[..., Any]) -> None:
         super().__init__(owner, name)
         self.rule = rule
 

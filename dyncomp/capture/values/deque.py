@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from typing import Any
 
 from ..breaks import Break
@@ -187,7 +188,7 @@ class DequeIterator(IteratorValue):
         return f"{cg.constant(advance)}({text}, {self.position})" if self.position else text
 
 
-def outdated_iterator(make: Any, size: int, position: int) -> Any:
+def outdated_iterator(make: Callable[..., Any], size: int, position: int) -> Any:
     """An iterator of a deque that was changed since; over a deque of its own, as the program's may have
     other iterators, which are not to notice."""
     items = collections.deque([None] * size)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -241,7 +242,7 @@ def _creating_rule(name: str, function: object, rule: Rule, allowed: tuple[str, 
     return call
 
 
-def _add(table: dict[str, str], make: Any) -> None:
+def _add(table: dict[str, str], make: Callable[..., Any]) -> None:
     for name, allowed in _spread(table):
         known = _known(name)
         if known is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ from .views import reversed_axes, transpose_var
 TABLE = RuleTable()
 
 
-def in_memory_order(tx: TraceContext, shape: Sequence[Dim], order: str, make: Any) -> Var:
+def in_memory_order(tx: TraceContext, shape: Sequence[Dim], order: str, make: Callable[..., Any]) -> Var:
     """A fresh array made by ``make(shape)`` in C order, laid out as ``order`` says."""
     if memory_order(order) != "F":
         return make(tuple(shape))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ def stack(
     return join(tx, grown, along, out, dtype, casting)
 
 
-def _grow(tx: TraceContext, arrays: Any, rule: Any) -> list[ArrayRef]:
+def _grow(tx: TraceContext, arrays: Any, rule: Callable[..., Any]) -> list[ArrayRef]:
     return [rule(tx, r) for r in sequence(tx, arrays)]
 
 

@@ -3,6 +3,7 @@ capture which elements a routine takes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def _size(x: Var, axis: int) -> int:
     return size
 
 
-def _chosen(function: Any, *args: Any) -> Any:
+def _chosen(function: Callable[..., Any], *args: Any) -> Any:
     """What NumPy gives for positions that are known; where it raises, so does the program."""
     try:
         return function(*args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def _replaced(tx: TraceContext, x: ArrayRef, value: object) -> ArrayRef:
     return ArrayRef(in_memory_of_copy(tx, var_, x.var), x.kind)
 
 
-def _summing_rule(plain: Any, neutral: Any) -> Any:
+def _summing_rule(plain: Callable[..., Any], neutral: Any) -> Any:
     def rule(tx: TraceContext, a: object, *args: Any, **kwargs: Any) -> ArrayRef:
         x = as_ref(tx, a)
         return plain(tx, _replaced(tx, x, neutral) if x.dtype.is_inexact else x, *args, **kwargs)
@@ -47,7 +48,7 @@ TABLE.function("nancumsum")(_summing_rule(cumsum, 0.0))
 TABLE.function("nancumprod")(_summing_rule(cumprod, 1.0))
 
 
-def _extreme_rule(ufunc: np.ufunc, plain: Any) -> Any:
+def _extreme_rule(ufunc: np.ufunc, plain: Callable[..., Any]) -> Any:
     def rule(
         tx: TraceContext,
         a: object,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def _binary_rule(name: str, ufunc: np.ufunc) -> Any:
     return rule
 
 
-def _in_place_rule(name: str, ufunc: np.ufunc, plain: Any) -> Any:
+def _in_place_rule(name: str, ufunc: np.ufunc, plain: Callable[..., Any]) -> Any:
     def rule(tx: TraceContext, a: Any, b: Any) -> Any:
         if not isinstance(a, ArrayRef) or a.kind != "array":
             return plain(tx, a, b)

@@ -51,7 +51,7 @@ def default_dtype(operand: Operand) -> np.dtype[Any]:
     return _DEFAULTS[operand] if isinstance(operand, type) else operand
 
 
-def strong(dtype: Any) -> np.dtype[Any]:
+def strong(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype, where dyncomp has one for it."""
     if dtypes.from_numpy(dtype) is None:
         raise Unsupported(f"arrays of dtype {np.dtype(dtype).name} are not compiled", break_id="array-dtype")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -250,7 +251,7 @@ _FOLDED = (
 )
 
 
-def _folded_rule(function: Any) -> Any:
+def _folded_rule(function: Callable[..., Any]) -> Any:
     """The rule of a function whose arguments are constants: NumPy computes it once, at capture."""
 
     def rule(tx: TraceContext, *args: object, **kwargs: object) -> Any:

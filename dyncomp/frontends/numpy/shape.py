@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,7 @@ def expand_dims(tx: TraceContext, a: object, axis: object) -> ArrayRef:
     return viewed(tx, x, emit(tx, "reshape", x.var, shape=shape))
 
 
-def _at_least(ndim: int, place: Any) -> Any:
+def _at_least(ndim: int, place: Callable[..., Any]) -> Any:
     def rule(tx: TraceContext, *arrays: object) -> Any:
         made = []
         for a in arrays:

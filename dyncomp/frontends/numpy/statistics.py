@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,9 @@ def median(
     return _finish(tx, _nan_where_missing(tx, ordered, result), x, axes, keepdims, out)
 
 
-def _quantile_at(tx: TraceContext, ordered: Var, fraction: float, kind: Any, computed: DType) -> Var:
+def _quantile_at(
+    tx: TraceContext, ordered: Var, fraction: float, kind: Callable[..., Any], computed: DType
+) -> Var:
     """One quantile by linear interpolation between neighbours, as NumPy's ``_lerp`` rounds it: the difference
     in the array's own dtype, the rest in ``computed``."""
     if isinstance(ordered.shape[-1], SymInt):

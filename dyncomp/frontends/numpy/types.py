@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ for _kind in dict.fromkeys(SCALAR_TYPES):
     TABLE.functions[_kind] = _scalar_type_rule(_kind)
 
 
-def _question_rule(function: Any) -> Any:
+def _question_rule(function: Callable[..., Any]) -> Any:
     """A question about dtypes: arrays stand for their dtype, Python scalars known at run time for
     their type's zero."""
 

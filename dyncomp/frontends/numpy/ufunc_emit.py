@@ -128,11 +128,11 @@ def _scaled(factor: Callable[[Any], Any]) -> Emit:
     return run
 
 
-def _degrees(kind: Any) -> Any:
+def _degrees(kind: Callable[..., Any]) -> Any:
     return kind(180.0) / kind(math.pi)
 
 
-def _radians(kind: Any) -> Any:
+def _radians(kind: Callable[..., Any]) -> Any:
     return kind(math.pi) / kind(180.0)
 
 

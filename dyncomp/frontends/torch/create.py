@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -361,7 +362,7 @@ def cuda(
     return to(tx, self, "cuda" if device is None else torch.device(device))
 
 
-def _limits(kind: Any) -> Any:
+def _limits(kind: Callable[..., Any]) -> Any:
     def rule(tx: TraceContext, type: Any = None) -> Any:
         return kind() if type is None else kind(type)
 

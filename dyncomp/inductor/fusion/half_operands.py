@@ -7,6 +7,7 @@ memory, and some processors have instructions for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...dtypes import DType, bfloat16, float16, float32
@@ -127,7 +128,7 @@ def _sizes(node: Node) -> tuple[Dim, Dim, Dim]:
     return m, n, product(x.shape[k] for k in contract[0])
 
 
-def half_behind(producer: Any, var: Var) -> DType | None:
+def half_behind(producer: Callable[..., Any], var: Var) -> DType | None:
     """The half precision that ``var`` was converted from, if it was."""
     for _ in range(MOST_VIEWS):
         node = producer(var)

@@ -6,7 +6,7 @@ positions between 0 and the size at which parts meet, in ascending order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...dataclass import dataclass
@@ -188,7 +188,7 @@ def source_window(node: Node, window: Window) -> Window:
     return Window(tuple(p[0] for p in picked), tuple(p[1] for p in picked), tuple(p[2] for p in picked))
 
 
-def view_of_part(node: Node, part: Var, window: Window, emit: Any) -> Var:
+def view_of_part(node: Node, part: Var, window: Window, emit: Callable[..., Any]) -> Var:
     """A window of a view, ``part`` being the window of what it is of."""
     if node.op == "strided_slice" or node.op in COPIES:
         return part

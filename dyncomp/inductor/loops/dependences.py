@@ -94,7 +94,9 @@ class ReadWalker:
             raise NotAffine(value)
 
 
-def walk_address(value: Value, indices: Sequence[Value], index: Index, visit: Any) -> list[Any]:
+def walk_address(
+    value: Value, indices: Sequence[Value], index: Index, visit: Callable[..., Any]
+) -> list[Any]:
     """Call a gather's or scatter's address function; ``visit(index array, its index)`` for every load."""
     assert value.row is not None and isinstance(value.row.lower, Gather | Scatter)
 

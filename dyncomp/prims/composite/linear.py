@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...dtypes import complex128, float32, float64, int64
+from ...dtypes import DType, complex128, float32, float64, int64
 from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim
 from ..kit import Array
@@ -210,7 +210,7 @@ def _pairs(
 def _singles(
     *shapes: tuple[int, ...],
     choices: tuple[dict[str, Any], ...] = ({},),
-    dtypes: Any = LAPACK,
+    dtypes: Sequence[DType] = LAPACK,
     square: bool = False,
 ) -> Callable[[], Iterator[Sample]]:
     def samples() -> Iterator[Sample]:
@@ -242,7 +242,13 @@ _M = (
 
 
 def _row(
-    name: str, decomp: Any, ref: Any, samples: Any, doc: str, params: tuple[str, ...] = (), **kw: Any
+    name: str,
+    decomp: Callable[..., Any],
+    ref: Callable[..., Any],
+    samples: Any,
+    doc: str,
+    params: tuple[str, ...] = (),
+    **kw: Any,
 ) -> OpDef:
     return composite(name, params, decomp, _plain(ref), samples, doc, eps=256.0, absolute=256.0, **kw)
 

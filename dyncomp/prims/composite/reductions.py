@@ -271,7 +271,13 @@ _ORDERS = tuple({"ord": o} for o in (2, 1, 3, 0, float("inf"), float("-inf")))
 
 
 def _row(
-    name: str, decomp: Any, ref: Any, doc: str, dtypes: Any, *choices: dict[str, Any], **kw: Any
+    name: str,
+    decomp: Callable[..., Any],
+    ref: Callable[..., Any],
+    doc: str,
+    dtypes: Sequence[DType],
+    *choices: dict[str, Any],
+    **kw: Any,
 ) -> OpDef:
     absolute = kw.pop("absolute", 256.0)
     params = ("axes", *(choices[0] if choices else ()))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...dtypes import complex64, complex128, float32, float64
+from ...dtypes import DType, complex64, complex128, float32, float64
 from ...graph.ir import Ops, Var
 from ..kit import Array
 from ..opdef import OpDef, Sample
@@ -52,7 +52,7 @@ def _ref(fn: Callable[..., Any]) -> Callable[..., Array]:
     return ref
 
 
-def _samples(dtypes: Any) -> Callable[[], Iterator[Sample]]:
+def _samples(dtypes: Sequence[DType]) -> Callable[[], Iterator[Sample]]:
     def samples() -> Iterator[Sample]:
         for dtype in dtypes:
             for label, x in layouts(dtype):
@@ -67,7 +67,9 @@ def _samples(dtypes: Any) -> Callable[[], Iterator[Sample]]:
     return samples
 
 
-def _row(name: str, decomp: Any, fn: Any, dtypes: Any, doc: str) -> OpDef:
+def _row(
+    name: str, decomp: Callable[..., Any], fn: Callable[..., Any], dtypes: Sequence[DType], doc: str
+) -> OpDef:
     return composite(
         name,
         ("lengths", "axes", "norm"),

@@ -99,7 +99,9 @@ def _extreme_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any)
     return (ops.multiply(spread(ops, cts[0], inputs[0], axes), shares),)
 
 
-def _extreme_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
+def _extreme_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, *, axes: Any
+) -> Var | None:
     (t,) = tangents
     if t is None:
         return None
@@ -143,7 +145,9 @@ def _index_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: objec
     return (grad, *(None for _ in index))
 
 
-def _index_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
+def _index_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
+) -> Var | None:
     return None if tangents[0] is None else ops.index(tangents[0], *inputs[1:], **params)
 
 
@@ -152,7 +156,9 @@ def _along_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -
     return put_along(ops, zeros(ops, x), cts[0], index, axis, "add"), None
 
 
-def _along_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
+def _along_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, *, axis: int
+) -> Var | None:
     return None if tangents[0] is None else ops.take_along_axis(tangents[0], inputs[1], axis=axis)
 
 
@@ -182,7 +188,9 @@ def _dot_side(ops: Ops, ct: Var, wanted: Var, other: Var, contract: Any, batch: 
     return ops.transpose(found, perm=inverse(order))
 
 
-def _dot_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
+def _dot_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
+) -> Var | None:
     x, y = inputs
     terms = []
     if tangents[0] is not None:
@@ -272,7 +280,9 @@ def _strided_vjp(
     return (ops.reshape(flat, shape=x.shape),)
 
 
-def _strided_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
+def _strided_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
+) -> Var | None:
     if tangents[0] is None:
         return None
     _check_order(inputs[0])

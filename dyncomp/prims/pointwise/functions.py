@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..scalar import ScalarBuilder
 
 
-def _tail_of_sum(s: ScalarBuilder, x: object, y: object, exp: Any) -> Any:
+def _tail_of_sum(s: ScalarBuilder, x: object, y: object, exp: Callable[..., Any]) -> Any:
     """``log1p(exp(-|x - y|))``, for equal numbers anything. NaN is an invalid operation, as NumPy's."""
     dtype = s.dtype(x)
     # no difference of equal infinities, which is an error

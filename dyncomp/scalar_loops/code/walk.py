@@ -4,7 +4,7 @@ leave."""
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dataclass import dataclass, field
@@ -331,7 +331,7 @@ class Walker:
             above = above.parent
         return above is not None
 
-    def new_scope(self, key: Any, make: Any) -> Scope:
+    def new_scope(self, key: Any, make: Callable[..., Any]) -> Scope:
         found = self.scopes.get(key)
         if found is None:
             found = self.scopes[key] = make(len(self.scopes) + 1)
