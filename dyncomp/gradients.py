@@ -19,6 +19,7 @@ from .aot_autograd.functionalize import functionalize
 from .aot_autograd.joint import joint
 from .api import SESSION, compile_with
 from .capture.entries.config import CaptureConfig
+from .capture.environment.regions import disable
 from .dataclass import dataclass
 from .errors import GraphBreakError, NotDifferentiableError
 from .frontends.base import ArrayOwner
@@ -209,7 +210,7 @@ def grad(
         value, found = made.value_and_grad(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
-    return gradient
+    return _left_alone(gradient)
 
 
 def value_and_grad(
@@ -222,4 +223,10 @@ def value_and_grad(
     def both(*args: Any, **kwargs: Any) -> Any:
         return made.value_and_grad(*args, **kwargs)
 
-    return both
+    return _left_alone(both)
+
+
+def _left_alone(function: Any) -> Callable[..., Any]:
+    """Captured code calls it as it is: what it calls is compiled."""
+    found: Callable[..., Any] = disable(function, recursive=False, reason="dyncomp.grad")
+    return found

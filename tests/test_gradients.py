@@ -158,6 +158,29 @@ def test_threads():
     assert not wrong
 
 
+def test_gradients_in_compiled_code_and_of_compiled_functions():
+    def f(x):
+        return (np.sin(x) * x).sum()
+
+    x = np.linspace(0.0, 1.0, 5)
+    wanted = np.cos(x) * x + np.sin(x)
+    by_f = dyncomp.grad(f)
+
+    def descend(x, count):
+        for _ in range(count):
+            x = x - 0.1 * by_f(x)
+        return x * 1.0
+
+    for function in (dyncomp.compile(by_f), dyncomp.grad(dyncomp.compile(f)), by_f):
+        for _ in range(3):
+            np.testing.assert_allclose(function(x), wanted)
+    compiled = dyncomp.compile(descend)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(x, 3), descend(x, 3))
+    with pytest.raises(NotDifferentiableError):
+        dyncomp.grad(lambda x: (by_f(x) ** 2).sum())(x)
+
+
 # -- errors -----------------------------------------------------------------------------------
 def test_arguments_that_have_no_derivative():
     for bad in (np.arange(3), 2, "x", [1, 2]):
