@@ -28,6 +28,11 @@ from .options import Options, make_options
 from .pipeline import Compiled
 
 
+# Loops with known trip counts are unrolled up to these numbers of steps and operations.
+MOST_STEPS = 256
+MOST_OPS = 20_000
+
+
 @dataclass(frozen=True)
 class _Run:
     """What a graph gave: the result, and gradients by the identity of arguments."""
@@ -57,8 +62,8 @@ class _Gradient:
         self.argnums = _numbers(argnums)
         self.has_aux = has_aux
         self.call = _Call()
-        # each call runs the graph: no comparison with the original, no waiting
-        options = {"measure": False, "patience_us": 0}
+        # each call runs the graph: no comparison with the original, no waiting; and loops are in it
+        options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
         config = SESSION.new_config(make_options(fullgraph=True, options=options))
         config.compile_graph = self._compile
         config.make_native = None  # loops over numbers are no nodes
@@ -203,30 +208,41 @@ def grad(
     arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
     ``argnums``. Floating-point warnings are not given.
     """
-    made = _Gradient(f, argnums, has_aux)
 
-    @functools.wraps(f)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = made.value_and_grad(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+    def only_gradient(found: tuple[Any, Any]) -> Any:
+        value, gradient = found
+        return (gradient, value[1]) if has_aux else gradient
 
-    return _left_alone(gradient)
+    return _called(f, lambda: _Gradient(f, argnums, has_aux), only_gradient)
 
 
 def value_and_grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """As :func:`grad`, with the result in front: ``(f(x), gradient)``, computed together."""
-    made = _Gradient(f, argnums, has_aux)
+    return _called(f, lambda: _Gradient(f, argnums, has_aux), lambda found: found)
+
+
+def _called(
+    f: Callable[..., Any], make: Callable[[], _Gradient], of: Callable[[tuple[Any, Any]], Any]
+) -> Callable[..., Any]:
+    """``f``'s value and gradient as a function, not looked into by captured code."""
+    made = make()
 
     @functools.wraps(f)
-    def both(*args: Any, **kwargs: Any) -> Any:
-        return made.value_and_grad(*args, **kwargs)
+    def gradient(*args: object, **kwargs: object) -> Any:
+        return of(made.value_and_grad(*args, **kwargs))
 
-    return _left_alone(both)
+    def again() -> tuple[Callable[..., Any], CaptureConfig]:
+        fresh = make()
+        return lambda *args, **kwargs: of(fresh.value_and_grad(*args, **kwargs)), fresh.config
 
-
-def _left_alone(function: Any) -> Callable[..., Any]:
-    """Captured code calls it as it is: what it calls is compiled."""
-    found: Callable[..., Any] = disable(function, recursive=False, reason="dyncomp.grad")
+    found: Callable[..., Any] = disable(gradient, recursive=False, reason="dyncomp.grad")
+    gradient._dyncomp_again = again  # type: ignore[attr-defined]
     return found
+
+
+def compiled_again(f: object) -> tuple[Callable[..., Any], CaptureConfig] | None:
+    """Of what ``grad`` or ``value_and_grad`` made: the same, compiled afresh, and its configuration."""
+    again = getattr(f, "_dyncomp_again", None)
+    return None if again is None else again()

@@ -79,6 +79,22 @@ def test_shapes_may_change_between_calls():
         np.testing.assert_allclose(made(x), 3 * x**2)
 
 
+def test_time_loops():
+    def f(x, steps):
+        for _ in range(steps):
+            x = x * 0.9 + np.sin(x) * 0.1
+        return x.sum()
+
+    x = np.linspace(0.0, 2.0, 7)
+    direction = RNG.standard_normal(7)
+    for steps in (1, 20, 100):
+        gradient = dyncomp.grad(f)(x, steps)
+        wanted = difference(lambda x, steps=steps: f(x, steps), [x], 0, direction)
+        np.testing.assert_allclose((gradient * direction).sum(), wanted, rtol=1e-6)
+    with pytest.raises(NotDifferentiableError, match="loop"):
+        dyncomp.grad(f)(x, 1000)
+
+
 def test_numbers_and_several_arguments():
     assert dyncomp.grad(lambda a, b: a * b**2, argnums=(0, 1))(2.0, 3.0) == (9.0, 12.0)
     assert type(dyncomp.grad(lambda a: a * a)(2.0)) is float
@@ -179,6 +195,19 @@ def test_gradients_in_compiled_code_and_of_compiled_functions():
         np.testing.assert_array_equal(compiled(x, 3), descend(x, 3))
     with pytest.raises(NotDifferentiableError):
         dyncomp.grad(lambda x: (by_f(x) ** 2).sum())(x)
+
+
+def test_explain_shows_the_kernels_of_the_gradient():
+    def f(x):
+        return (np.sin(x) * x).sum()
+
+    by_f = dyncomp.grad(f)
+    x = np.linspace(0.0, 1.0, 5)
+    report = dyncomp.explain(by_f)(x)
+    (entry,) = report.entries
+    np.testing.assert_allclose(report.result, np.cos(x) * x + np.sin(x))
+    assert "cos" in str(report)
+    assert {"sin", "cos"} <= {node.op for node in entry.compiled.graph_after.nodes}
 
 
 # -- errors -----------------------------------------------------------------------------------

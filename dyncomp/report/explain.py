@@ -15,6 +15,7 @@ from ..capture.policy.fallback import resting
 from ..capture.policy.stance import current_stance
 from ..dataclass import dataclass
 from ..errors import DyncompError
+from ..gradients import compiled_again
 from ..graph.ir import Graph, Loc
 from ..graph.text import print_graph
 from ..options import make_options
@@ -191,8 +192,12 @@ def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation
     ``GraphBreakError``, ``KeyboardInterrupt`` and the like are raised. No capture waits (``patience_us``)."""
 
     def run(*args: object, **kwargs: object) -> Explanation:
-        config = SESSION.new_config(replace(make_options(**settings), patience_us=0))
-        compiled = compile_with(f, config)
+        gradient = compiled_again(f)
+        if gradient is not None:
+            compiled, config = gradient
+        else:
+            config = SESSION.new_config(replace(make_options(**settings), patience_us=0))
+            compiled = compile_with(f, config)
         fallbacks = SESSION.counters["fallbacks"]
         result, error = None, None
         try:
