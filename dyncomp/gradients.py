@@ -27,7 +27,6 @@ from .graph.ir import Graph
 from .options import Options, make_options
 from .pipeline import Compiled
 
-
 # Loops with known trip counts are unrolled up to these numbers of steps and operations.
 MOST_STEPS = 256
 MOST_OPS = 20_000

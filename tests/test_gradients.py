@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import numpy as np
@@ -93,6 +94,21 @@ def test_time_loops():
         np.testing.assert_allclose((gradient * direction).sum(), wanted, rtol=1e-6)
     with pytest.raises(NotDifferentiableError, match="loop"):
         dyncomp.grad(f)(x, 1000)
+
+
+def test_functions_of_single_numbers():
+    def f(x):
+        first, second, third = float(x[0]), x[1], float(x[2])
+        total = math.sin(first) * second + math.atan2(first, second) + third**2
+        total += math.hypot(first, second) + first / third + third % second + math.lgamma(third)
+        return total + math.pow(first, second) + third // 0.8
+
+    x = np.array([1.3, 0.6, 2.1])
+    direction = np.array([0.3, -1.0, 0.7])
+    wanted = difference(f, [x], 0, direction)
+    np.testing.assert_allclose((dyncomp.grad(f)(x) * direction).sum(), wanted, rtol=1e-6)
+    with pytest.raises(NotDifferentiableError, match="math.log at"):
+        dyncomp.grad(lambda x: math.log(x[0], 2))(x)
 
 
 def test_numbers_and_several_arguments():

@@ -79,6 +79,7 @@ class _Reverse:
         self.builder = Rebuilder(graph, table)
         self.ops = Ops(self.builder)
         self.cotangents: dict[str, Var] = {}
+        self.named = {path: row for row in table.values() for path in row.names}
 
     def run(self) -> Joint:
         graph = self.graph
@@ -120,12 +121,15 @@ class _Reverse:
         cotangents = tuple(self.cotangents.get(v.name) for v in node.outputs)
         if all(ct is None for ct in cotangents):
             return
-        row = self.table[node.op]
-        if row.vjp is None:
+        row, params = self.table[node.op], node.kwargs
+        callee = params.get("callee")
+        if callee is not None and callee.path in self.named:
+            row, params = self.named[callee.path], {}  # a function of single numbers
+        if row.vjp is None or len(node.inputs) != _arity(row, node):
             raise self._refusal(node, row.no_derivative or "it has no derivative")
         self.builder.loc = node.loc
         try:
-            found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **node.kwargs)
+            found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
             raise self._refusal(node, str(error)) from error
         for var, cotangent in zip(node.inputs, found, strict=True):
@@ -134,7 +138,9 @@ class _Reverse:
 
     def _refusal(self, node: Node, reason: str) -> NotDifferentiableError:
         place = "" if node.loc is None else f" at {node.loc}"
-        return NotDifferentiableError(f"{node.op}{place} cannot be differentiated: {reason}")
+        callee = node.kwargs.get("callee")
+        name = node.op if callee is None else callee.path or callee.name
+        return NotDifferentiableError(f"{name}{place} cannot be differentiated: {reason}")
 
     def _add(self, var: Var, cotangent: Var) -> None:
         known = self.cotangents.get(var.name)
@@ -147,3 +153,7 @@ class _Reverse:
         # a cotangent that is an input, or is given twice, goes out as a value of its own
         made: Var = self.ops.copy(found)
         return made
+
+
+def _arity(row: OpDef, node: Node) -> int:
+    return len(node.inputs) if row.scalar is None else row.scalar.arity

@@ -89,13 +89,15 @@ def array_type(dtype: DType, shape: tuple[Dim, ...], device: Device = CPU) -> Ar
 @dataclass(frozen=True, eq=False)
 class Callee:
     """A Python function as a node parameter, with the types of its results: arrays or (``kinds``) array
-    scalars, several in a tuple or list (``structure``)."""
+    scalars, several in a tuple or list (``structure``). ``path``: where a library has it (``"math.sin"``), if
+    rows may name it."""
 
     function: Callable[..., Any]
     name: str
     results: tuple[ArrayType, ...]
     kinds: tuple[type, ...]
     structure: type | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

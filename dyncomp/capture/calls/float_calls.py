@@ -56,7 +56,8 @@ class _OnFloats:
 @functools.lru_cache(maxsize=256)
 def _callee(function: Callable[..., Any], kind: type) -> Callee:
     dtype, made = (bool_, np.bool_) if kind is bool else (float64, np.float64)
-    return Callee(_OnFloats(function, kind), function.__name__, (array_type(dtype, ()),), (made,))
+    path = f"{function.__module__.lstrip('_')}.{function.__name__}"
+    return Callee(_OnFloats(function, kind), function.__name__, (array_type(dtype, ()),), (made,), path=path)
 
 
 def math_call(tracer: Tracer, function: object, args: list[Value], kwargs: dict[str, Value]) -> Value | None:

@@ -219,6 +219,7 @@ ROWS: tuple[OpDef, ...] = (
             "under",
         ),
         closed="x / y",
+        names=("operator.truediv",),
     ),
     binary(
         "floor_divide",
@@ -235,6 +236,7 @@ ROWS: tuple[OpDef, ...] = (
             python="//",
         ),
         partials=partials.ZERO,
+        names=("operator.floordiv",),
     ),
     binary(
         "remainder",
@@ -251,6 +253,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.remainder("floor"),
         errors=("invalid",),
+        names=("operator.mod",),
     ),
     binary(
         "fmod",
@@ -265,6 +268,7 @@ ROWS: tuple[OpDef, ...] = (
             vector=Vector(guarded=True),
         ),
         partials=partials.remainder("trunc"),
+        names=("math.fmod",),
     ),
     binary(
         "power",
@@ -291,6 +295,10 @@ ROWS: tuple[OpDef, ...] = (
         ),
         rare_errors=("under",),
         closed="x**y",
+        names=(
+            "math.pow",
+            "operator.pow",
+        ),
     ),
     unary(
         "negative",
@@ -331,6 +339,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(lambda ops, x, out: ops.sign(x)),
         exact=True,
         closed="Abs(x)",
+        names=("math.fabs",),
     ),
     unary(
         "sign",
@@ -497,6 +506,7 @@ ROWS: tuple[OpDef, ...] = (
             exact_in_half=True,
         ),
         partials=partials.copysign,
+        names=("math.copysign",),
     ),
     binary(
         "nextafter",

@@ -57,7 +57,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.of_x(lambda ops, x, out: ops.divide(partials.scalar(ops, x, 0.5), out)),
         errors=("invalid",),
-        names=("torch.sqrt",),
+        names=("torch.sqrt", "math.sqrt"),
         closed="sqrt(x)",
     ),
     unary(
@@ -69,7 +69,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(
             lambda ops, x, out: ops.divide(partials.scalar(ops, x, 1 / 3), ops.square(out))
         ),
-        names=("scipy.special.cbrt",),
+        names=("scipy.special.cbrt", "math.cbrt"),
         closed="cbrt(x)",
     ),
     unary(
@@ -83,7 +83,7 @@ ROWS: tuple[OpDef, ...] = (
             "over",
             "under",
         ),
-        names=("torch.exp",),
+        names=("torch.exp", "math.exp"),
         closed="exp(x)",
     ),
     unary(
@@ -94,11 +94,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("exp2", "tl.exp2({0})", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.multiply(out, partials.scalar(ops, x, math.log(2)))),
         errors=("over",),
-        names=(
-            "scipy.special.exp2",
-            "torch.exp2",
-            "torch.special.exp2",
-        ),
+        names=("scipy.special.exp2", "torch.exp2", "torch.special.exp2", "math.exp2"),
         closed="2**x",
     ),
     unary(
@@ -109,11 +105,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("expm1", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.add(out, partials.scalar(ops, x, 1.0))),
         errors=("over",),
-        names=(
-            "scipy.special.expm1",
-            "torch.expm1",
-            "torch.special.expm1",
-        ),
+        names=("scipy.special.expm1", "torch.expm1", "torch.special.expm1", "math.expm1"),
         closed="exp(x) - 1",
     ),
     unary(
@@ -128,7 +120,7 @@ ROWS: tuple[OpDef, ...] = (
             "divide",
             "invalid",
         ),
-        names=("torch.log",),
+        names=("torch.log", "math.log"),
         closed="log(x)",
     ),
     unary(
@@ -140,7 +132,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("log2", "tl.log2({0})", vector=Vector(looked_at="logarithm")),
         partials=partials.log(2.0),
         errors=("divide",),
-        names=("torch.log2",),
+        names=("torch.log2", "math.log2"),
         closed="log(x) / log(2)",
     ),
     unary(
@@ -152,7 +144,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("log10", vector=Vector(looked_at="logarithm")),
         partials=partials.log(10.0),
         errors=("divide",),
-        names=("torch.log10",),
+        names=("torch.log10", "math.log10"),
         closed="log(x) / log(10)",
     ),
     unary(
@@ -164,11 +156,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("log1p", vector=Vector(looked_at="pole")),
         partials=partials.of_x(lambda ops, x, out: ops.reciprocal(ops.add(x, partials.scalar(ops, x, 1.0)))),
         errors=("divide",),
-        names=(
-            "scipy.special.log1p",
-            "torch.log1p",
-            "torch.special.log1p",
-        ),
+        names=("scipy.special.log1p", "torch.log1p", "torch.special.log1p", "math.log1p"),
         closed="log(1 + x)",
     ),
     unary(
@@ -178,7 +166,7 @@ ROWS: tuple[OpDef, ...] = (
         "Sine (radians).",
         scalar=called("sin", "tl.sin({0})", vector=Vector(guarded=True)),
         partials=partials.of_x(lambda ops, x, out: ops.cos(x)),
-        names=("torch.sin",),
+        names=("torch.sin", "math.sin"),
         closed="sin(x)",
     ),
     unary(
@@ -188,7 +176,7 @@ ROWS: tuple[OpDef, ...] = (
         "Cosine (radians).",
         scalar=called("cos", "tl.cos({0})", vector=Vector(guarded=True)),
         partials=partials.of_x(lambda ops, x, out: ops.negative(ops.sin(x))),
-        names=("torch.cos",),
+        names=("torch.cos", "math.cos"),
         closed="cos(x)",
     ),
     unary(
@@ -199,7 +187,7 @@ ROWS: tuple[OpDef, ...] = (
         eps=16.0,
         scalar=called("tan", cost=25, vector=Vector(guarded=True)),
         partials=partials.of_x(partials.one_plus_square),
-        names=("torch.tan",),
+        names=("torch.tan", "math.tan"),
         closed="tan(x)",
     ),
     unary(
@@ -212,10 +200,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("arcsin", "dc_libdevice.asin({0})", cost=20, vector=Vector()),
         partials=partials.over_root(1.0, partials.less),
         errors=("invalid",),
-        names=(
-            "torch.asin",
-            "torch.arcsin",
-        ),
+        names=("torch.asin", "torch.arcsin", "math.asin"),
         closed="asin(x)",
     ),
     unary(
@@ -228,10 +213,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("arccos", "dc_libdevice.acos({0})", cost=20, vector=Vector()),
         partials=partials.over_root(-1.0, partials.less),
         errors=("invalid",),
-        names=(
-            "torch.acos",
-            "torch.arccos",
-        ),
+        names=("torch.acos", "torch.arccos", "math.acos"),
         closed="acos(x)",
     ),
     unary(
@@ -243,10 +225,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(
             lambda ops, x, out: ops.reciprocal(ops.add(partials.scalar(ops, x, 1.0), ops.square(x)))
         ),
-        names=(
-            "torch.atan",
-            "torch.arctan",
-        ),
+        names=("torch.atan", "torch.arctan", "math.atan"),
         closed="atan(x)",
     ),
     unary(
@@ -257,7 +236,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("sinh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.cosh(x)),
         errors=("over",),
-        names=("torch.sinh",),
+        names=("torch.sinh", "math.sinh"),
         closed="sinh(x)",
     ),
     unary(
@@ -268,7 +247,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("cosh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.sinh(x)),
         errors=("over",),
-        names=("torch.cosh",),
+        names=("torch.cosh", "math.cosh"),
         closed="cosh(x)",
     ),
     unary(
@@ -278,7 +257,7 @@ ROWS: tuple[OpDef, ...] = (
         "Hyperbolic tangent.",
         scalar=called("tanh", vector=Vector(), beside_one=True),
         partials=partials.of_x(partials.one_minus_square),
-        names=("torch.tanh",),
+        names=("torch.tanh", "math.tanh"),
         closed="tanh(x)",
     ),
     unary(
@@ -288,10 +267,7 @@ ROWS: tuple[OpDef, ...] = (
         "Inverse hyperbolic sine.",
         scalar=called("arcsinh", "dc_libdevice.asinh({0})", cost=30, vector=Vector()),
         partials=partials.over_root(1.0, partials.more),
-        names=(
-            "torch.asinh",
-            "torch.arcsinh",
-        ),
+        names=("torch.asinh", "torch.arcsinh", "math.asinh"),
         closed="asinh(x)",
     ),
     unary(
@@ -302,10 +278,7 @@ ROWS: tuple[OpDef, ...] = (
         low=1.0,
         scalar=called("arccosh", "dc_libdevice.acosh({0})", cost=30, vector=Vector()),
         partials=partials.over_root(1.0, partials.minus_one),
-        names=(
-            "torch.acosh",
-            "torch.arccosh",
-        ),
+        names=("torch.acosh", "torch.arccosh", "math.acosh"),
         closed="acosh(x)",
     ),
     unary(
@@ -320,10 +293,7 @@ ROWS: tuple[OpDef, ...] = (
             lambda ops, x, out: ops.reciprocal(ops.subtract(partials.scalar(ops, x, 1.0), ops.square(x)))
         ),
         errors=("divide",),
-        names=(
-            "torch.atanh",
-            "torch.arctanh",
-        ),
+        names=("torch.atanh", "torch.arctanh", "math.atanh"),
         closed="atanh(x)",
     ),
     binary(
@@ -339,6 +309,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.arctan2,
         closed="atan2(x, y)",
+        names=("math.atan2",),
     ),
     binary(
         "hypot",
@@ -353,6 +324,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.hypot,
         closed="sqrt(x**2 + y**2)",
+        names=("math.hypot",),
     ),
     binary(
         "logaddexp",
