@@ -26,7 +26,7 @@ SMALL = 3000
 # Rows whose kernels Triton refuses, in whole or in part: complex functions, atomic operations on small types…
 MOST_REFUSED = 0.35
 # What the interpreter itself cannot run: libdevice functions without a NumPy counterpart, and 16-bit atomics.
-NOT_INTERPRETED = frozenset(("erfc", "lgamma", "nextafter", "ldexp"))
+NOT_INTERPRETED = frozenset(("erfc", "lgamma", "nextafter", "ldexp", "ndtri"))
 
 
 @dataclass
