@@ -75,6 +75,7 @@ class _Gradient:
             given[k] = self._argument(args, k)
         wanted = [given[k] for k in self.argnums]
         runs: list[_Run] = []
+        before = self.call.wanted, self.call.runs
         self.call.wanted, self.call.runs = wanted, runs
         try:
             value = self.compiled(*given, **kwargs)
@@ -85,7 +86,7 @@ class _Gradient:
         except GraphBreakError as error:
             raise NotDifferentiableError(f"{self.name} is not one graph: {error}") from error
         finally:
-            self.call.wanted, self.call.runs = (), None
+            self.call.wanted, self.call.runs = before
         gradients = self._gradients_of(self._result(value), runs)
         made = [_like(gradients.get(id(array)), array, args[k]) for array, k in zip(wanted, self.argnums)]
         return value, made[0] if self.single else tuple(made)
@@ -103,8 +104,8 @@ class _Gradient:
                 f"{self.name} is differentiated by floating-point numbers: argument {number} is "
                 f"{_described(given)}"
             )
-        # one of its own, so that an argument that is given twice has two gradients
-        return array.copy() if type(given) is np.ndarray and sum(given is a for a in args) > 1 else array
+        # an object of its own: the same array may be another argument, too, or a global of the function
+        return array.view()
 
     def _result(self, value: Any) -> Any:
         if self.has_aux:

@@ -120,6 +120,19 @@ def test_numbers_and_several_arguments():
     np.testing.assert_array_equal(second, x * x)
 
 
+def test_an_argument_that_is_a_global_too():
+    shared = np.array([1.0, 2.0])
+
+    def f(x):
+        return (x * shared).sum()
+
+    made = dyncomp.grad(f)
+    for x in (np.array([5.0, 6.0]), shared, np.array([5.0, 6.0])):
+        np.testing.assert_array_equal(made(x), shared)
+    fresh = dyncomp.grad(f)
+    np.testing.assert_array_equal(fresh(shared), shared)
+
+
 def test_what_the_result_does_not_depend_on():
     x, y = np.ones(3), np.ones((2, 2))
     np.testing.assert_array_equal(dyncomp.grad(lambda x, y: x.sum(), argnums=1)(x, y), np.zeros((2, 2)))
