@@ -8,6 +8,7 @@ import os as _os
 
 from . import logs as _logs
 from .api import compile, reset, stats, substitute
+from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from .capture.environment.regions import (
     allow_in_graph,
     assume_constant_result,
@@ -25,7 +26,6 @@ from .errors import (
     NotDifferentiableError,
     RecompileError,
 )
-from .gradients import grad, value_and_grad
 from .pipeline import list_backends
 from .report.explain import Explanation, explain
 
@@ -45,8 +45,11 @@ __all__ = [
     "error_on_graph_break",
     "explain",
     "grad",
+    "hessian",
     "graph_break",
     "is_compiling",
+    "jacobian",
+    "jvp",
     "list_backends",
     "mark_dynamic",
     "mark_static",
@@ -55,5 +58,6 @@ __all__ = [
     "stats",
     "substitute",
     "value_and_grad",
+    "vjp",
 ]
 _logs.configure(_os.environ)

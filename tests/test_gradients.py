@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 
@@ -319,3 +320,95 @@ def test_writes_to_arguments_are_refused():
 def test_a_result_that_was_made_elsewhere_is_refused():
     with pytest.raises(NotDifferentiableError):
         dyncomp.grad(lambda x: 3.0)(np.ones(3))
+
+
+# -- products with the Jacobian, and all of it ------------------------------------------------------
+def curve(x):
+    return np.stack([x[0] * x[1], np.sin(x).sum(), x[2] ** 2, x[0]])
+
+
+POINT = np.array([0.3, 1.2, -0.7])
+JACOBIAN = np.array([[1.2, 0.3, 0.0], np.cos(POINT), [0.0, 0.0, -1.4], [1.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
+def test_jacobian(mode):
+    made = dyncomp.jacobian(curve, mode=mode)
+    for _ in range(2):
+        np.testing.assert_allclose(made(POINT), JACOBIAN, atol=1e-15)
+    first, second = dyncomp.jacobian(lambda a, b: a[:, None] * b, argnums=(0, 1), mode=mode)(POINT, POINT[:2])
+    assert first.shape == (3, 2, 3) and second.shape == (3, 2, 2)
+    np.testing.assert_allclose(first, np.einsum("j,ik->ijk", POINT[:2], np.eye(3)))
+    np.testing.assert_allclose(second, np.einsum("i,jk->ijk", POINT, np.eye(2)))
+
+
+def test_jvp_and_vjp():
+    direction, weights = np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    value, tangent = dyncomp.jvp(curve, (POINT,), (direction,))
+    np.testing.assert_allclose(value, curve(POINT))
+    np.testing.assert_allclose(tangent, JACOBIAN @ direction)
+    x = POINT.copy()
+    value, pullback = dyncomp.vjp(curve, x)
+    x[:] = 9.0  # what is written later does not count
+    (gradient,) = pullback(weights)
+    np.testing.assert_allclose(gradient, weights @ JACOBIAN)
+    (product, total), pullback = dyncomp.vjp(lambda a, b: (a @ b, a.sum()), np.ones((2, 3)), np.ones((3, 2)))
+    by_a, by_b = pullback((np.ones((2, 2)), 2.0))
+    np.testing.assert_array_equal(by_a, np.full((2, 3), 4.0))
+    np.testing.assert_array_equal(by_b, np.full((3, 2), 2.0))
+
+
+def test_jvp_of_linear_algebra_and_loops():
+    def f(a, b):
+        for _ in range(3):
+            a = np.linalg.inv(a + np.eye(3)) @ b
+        return np.linalg.slogdet(a + 2 * np.eye(3))[1] + np.linalg.eigvalsh(a @ a.T).max()
+
+    a, b = RNG.random((3, 3)), RNG.random((3, 3))
+    ta, tb = RNG.random((3, 3)), RNG.random((3, 3))
+    _, tangent = dyncomp.jvp(f, (a, b), (ta, tb))
+    wanted = (f(a + STEP * ta, b + STEP * tb) - f(a - STEP * ta, b - STEP * tb)) / (2 * STEP)
+    np.testing.assert_allclose(tangent, wanted, rtol=1e-6)
+    by_a, by_b = dyncomp.grad(f, argnums=(0, 1))(a, b)
+    np.testing.assert_allclose((by_a * ta).sum() + (by_b * tb).sum(), tangent, rtol=1e-9)
+
+
+def test_hessian():
+    def f(x):
+        return (np.exp(x) * x**3).sum() + x[0] * x[1]
+
+    x = POINT
+    wanted = np.diag(np.exp(x) * (x**3 + 6 * x**2 + 6 * x)) + np.eye(3)[[1, 0, 2]] * [[1], [1], [0]]
+    made = dyncomp.hessian(f)
+    for _ in range(2):
+        np.testing.assert_allclose(made(x), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_wrapped_functions_have_derivatives_of_their_own():
+    def f(x):
+        return x * 2
+
+    dyncomp.jacobian(f)(np.ones(2))
+
+    @functools.wraps(f)
+    def g(x):
+        return f(x) * x
+
+    np.testing.assert_allclose(dyncomp.jacobian(g)(np.ones(2)), np.eye(2) * 4)
+
+
+def test_wrong_forms():
+    with pytest.raises(ValueError, match="parts of the cotangent"):
+        dyncomp.vjp(curve, POINT)[1]((np.ones(4), np.ones(4)))
+    with pytest.raises(ValueError, match="cotangent of shape"):
+        dyncomp.vjp(curve, POINT)[1](np.ones(3))
+    with pytest.raises(ValueError, match="tangent of shape"):
+        dyncomp.jvp(curve, (POINT,), (np.ones(2),))
+    with pytest.raises(ValueError, match="1 arguments and 2 tangents"):
+        dyncomp.jvp(curve, (POINT,), (POINT, POINT))
+    with pytest.raises(TypeError, match="real scalar"):
+        dyncomp.hessian(curve)(POINT)
+    with pytest.raises(TypeError, match="jacobian needs"):
+        dyncomp.jacobian(lambda x: (x * 2, x + 1))(POINT)
+    with pytest.raises(ValueError, match="mode"):
+        dyncomp.jacobian(curve, mode="both")

@@ -7,8 +7,10 @@ is zero and computed nowhere. Nodes of the backward pass have the places of the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
@@ -17,6 +19,7 @@ from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
 from ..prims.opdef import OpDef
 from ..prims.pointwise.partials import scalar, zeros
+from ..prims.table import TABLE
 
 Table = Mapping[str, OpDef]
 
@@ -79,7 +82,6 @@ class _Reverse:
         self.builder = Rebuilder(graph, table)
         self.ops = Ops(self.builder)
         self.cotangents: dict[str, Var] = {}
-        self.named = {path: row for row in table.values() for path in row.names}
 
     def run(self) -> Joint:
         graph = self.graph
@@ -121,26 +123,17 @@ class _Reverse:
         cotangents = tuple(self.cotangents.get(v.name) for v in node.outputs)
         if all(ct is None for ct in cotangents):
             return
-        row, params = self.table[node.op], node.kwargs
-        callee = params.get("callee")
-        if callee is not None and callee.path in self.named:
-            row, params = self.named[callee.path], {}  # a function of single numbers
-        if row.vjp is None or len(node.inputs) != _arity(row, node):
-            raise self._refusal(node, row.no_derivative or "it has no derivative")
+        row, params = row_of(node, self.table)
+        if row.vjp is None:
+            raise refusal(node, row.no_derivative or "it has no derivative")
         self.builder.loc = node.loc
         try:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
-            raise self._refusal(node, str(error)) from error
+            raise refusal(node, str(error)) from error
         for var, cotangent in zip(node.inputs, found, strict=True):
             if cotangent is not None and var.name in on_the_way:
                 self._add(var, cotangent)
-
-    def _refusal(self, node: Node, reason: str) -> NotDifferentiableError:
-        place = "" if node.loc is None else f" at {node.loc}"
-        callee = node.kwargs.get("callee")
-        name = node.op if callee is None else callee.path or callee.name
-        return NotDifferentiableError(f"{name}{place} cannot be differentiated: {reason}")
 
     def _add(self, var: Var, cotangent: Var) -> None:
         known = self.cotangents.get(var.name)
@@ -155,5 +148,23 @@ class _Reverse:
         return made
 
 
-def _arity(row: OpDef, node: Node) -> int:
-    return len(node.inputs) if row.scalar is None else row.scalar.arity
+def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
+    """The row that says a node's derivatives, and their parameters: that of ``sin`` for ``math.sin``."""
+    callee = node.kwargs.get("callee")
+    named = _by_path().get(callee.path) if callee is not None and callee.path else None
+    if named is None or named.scalar is None or named.scalar.arity != len(node.inputs):
+        return table[node.op], node.kwargs
+    return named, {}
+
+
+@functools.cache
+def _by_path() -> Mapping[str, OpDef]:
+    return {path: row for row in TABLE.values() for path in row.names}
+
+
+def refusal(node: Node, reason: str) -> NotDifferentiableError:
+    """What says that a node has no derivative."""
+    place = "" if node.loc is None else f" at {node.loc}"
+    callee = node.kwargs.get("callee")
+    name = node.op if callee is None else callee.path or callee.name
+    return NotDifferentiableError(f"{name}{place} cannot be differentiated: {reason}")

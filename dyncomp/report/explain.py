@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..api import SESSION, compile_with
+from ..autodiff.api import compiled_again
 from ..capture.breaks import BreakRecord
 from ..capture.entries.config import CaptureConfig
 from ..capture.entries.records import EntryRecord
@@ -15,7 +16,6 @@ from ..capture.policy.fallback import resting
 from ..capture.policy.stance import current_stance
 from ..dataclass import dataclass
 from ..errors import DyncompError
-from ..gradients import compiled_again
 from ..graph.ir import Graph, Loc
 from ..graph.text import print_graph
 from ..options import make_options

@@ -1,0 +1,1 @@
+"""Derivatives of NumPy functions; see README.md."""

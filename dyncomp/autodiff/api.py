@@ -1,0 +1,351 @@
+"""``grad``, ``value_and_grad``, ``vjp``, ``jvp``, ``jacobian`` and ``hessian`` of NumPy functions."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import pipeline
+from ..aot_autograd.joint import joint
+from ..aot_autograd.pushforward import pushforward
+from ..capture.entries.config import CaptureConfig
+from ..capture.environment.regions import disable
+from ..errors import NotDifferentiableError
+from ..graph.ir import Graph
+from .record import NoResult, Piece, Recorded, Run, described
+
+Function = Callable[..., Any]
+
+
+# -- gradients ----------------------------------------------------------------------------------
+def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The gradient of ``f``, a function of NumPy arrays with a real scalar result.
+
+    ``argnums``: the positional argument to differentiate by, or several of them (then the result is a tuple).
+    ``has_aux``: ``f`` gives a pair ``(result, more)``; then so does what is returned: ``(gradient, more)``. A
+    gradient has its argument's shape and dtype; of a complex argument ``x + iy`` it is ``df/dx + i df/dy``.
+    Where ``f`` is not smooth, it is a subgradient: 0 for ``abs`` at 0, equal shares for ties of ``max``.
+
+    ``f`` has to be captured as one graph: raises :class:`~dyncomp.errors.NotDifferentiableError` with the
+    program's line where it is not, or where it computes something without a derivative; ``TypeError`` for
+    arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
+    ``argnums``. Floating-point warnings are not given.
+    """
+
+    def only_gradient(found: tuple[Any, Any]) -> Any:
+        value, gradient = found
+        return (gradient, value[1]) if has_aux else gradient
+
+    return _called(f, lambda: _Gradient(f, argnums, has_aux), only_gradient)
+
+
+def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """As :func:`grad`, with the result in front: ``(f(x), gradient)``, computed together."""
+    return _called(f, lambda: _Gradient(f, argnums, has_aux), lambda found: found)
+
+
+class _Gradient:
+    """Value and gradients, as one graph."""
+
+    def __init__(self, function: Function, argnums: int | Sequence[int], has_aux: bool) -> None:
+        self.single = isinstance(argnums, int)
+        self.has_aux = has_aux
+        self.recorded = Recorded(function, _numbers(argnums), _with_gradients)
+        self.config = self.recorded.config
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        name = self.recorded.name
+        try:
+            value, run, wanted = self.recorded.call(args, kwargs)
+        except NoResult:
+            raise TypeError(f"grad needs a function with a real scalar result, and {name} has none") from None
+        result = value
+        if self.has_aux:
+            if not isinstance(value, tuple) or len(value) != 2:
+                raise TypeError(f"has_aux=True: {name} has to return a pair, not {described(value)}")
+            result = value[0]
+        if np.ndim(result) != 0 or np.asarray(result).dtype.kind != "f":
+            raise TypeError(
+                f"grad needs a function with a real scalar result: {name} gives {described(result)}"
+            )
+        if run.number_of(result) != _scalar_of(run.piece.graph):
+            raise NotDifferentiableError(f"the result of {name} was made outside of the captured graph")
+        found = _by_argument(run, run.more, wanted)
+        made = [_like(g, args[k]) for g, k in zip(found, self.recorded.argnums)]
+        return value, made[0] if self.single else tuple(made)
+
+
+def _scalar_of(graph: Graph) -> int | None:
+    """The number of the first output that is a real scalar."""
+    scalars = (k for k, out in enumerate(graph.outputs) if not out.var.shape and out.var.dtype.is_float)
+    return next(scalars, None)
+
+
+def _with_gradients(piece: Piece) -> Graph:
+    number = _scalar_of(piece.graph)
+    if number is None:
+        raise NoResult
+    return joint(piece.graph, pipeline.op_table(), piece.wrt, [number], ones=True).graph
+
+
+def _by_argument(run: Run, found: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
+    """A derivative for each argument of those for the inputs of a run: zero for one that it did not have."""
+    known: Mapping[int, Any] = {id(run.inputs[k]): g for k, g in zip(run.piece.wrt, found)}
+    return [known[id(array)] if id(array) in known else np.zeros_like(array) for array in wanted]
+
+
+def _recorded(f: Function, numbers: tuple[int, ...]) -> Recorded:
+    """``f`` compiled for derivatives by these arguments. A function keeps it: it is asked again and again."""
+    names = getattr(f, "__dict__", None)
+    if not isinstance(f, types.FunctionType) or names is None:
+        return Recorded(f, numbers)
+    made = names.get("_dyncomp_recorded", {})
+    if any(known.function is not f for known in made.values()):
+        made = {}  # functools.wraps copied another function's
+    if numbers not in made:
+        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers)}
+    return made[numbers]
+
+
+# -- products with the Jacobian -------------------------------------------------------------------
+def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
+    """``f(*primals)``, and a function that gives the products of a cotangent with the Jacobian: one for each
+    argument, in a tuple. ``f`` gives an array or a tuple of arrays; a cotangent is as the result is.
+
+    Raises as :func:`grad` does; ``TypeError`` or ``ValueError`` for a cotangent of another form or shape.
+    """
+    value, run, wanted, numbers = _run(f, primals)
+    piece = run.piece
+    # the program may write into its arrays before the cotangent is there
+    inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        given = _as_results(cotangent, value, "cotangent")
+
+        def make() -> Graph:
+            made = joint(piece.graph, pipeline.op_table(), piece.wrt, numbers).graph
+            return _only(made, len(piece.graph.outputs))
+
+        found = piece.compiled(("vjp", numbers), make)(inputs, *given)
+        return tuple(_like(g, a) for g, a in zip(_by_argument(run, found, wanted), primals))
+
+    return value, pullback
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """``f(*primals)``, and the product of its Jacobian with ``tangents``, one for each argument: the
+    derivative of the result in that direction, as the result is.
+
+    Raises as :func:`grad` does; ``ValueError`` for tangents of another number or shape.
+    """
+    if len(primals) != len(tangents):
+        raise ValueError(f"{len(primals)} arguments and {len(tangents)} tangents")
+    value, run, wanted, numbers = _run(f, primals)
+    return value, _pushed(run, wanted, numbers, value, tangents)
+
+
+def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tuple[int, ...]]:
+    """A call of ``f``, and which outputs of the graph its results are."""
+    recorded = _recorded(f, tuple(range(len(primals))))
+    value, run, wanted = recorded.call(primals, {})
+    numbers = [run.number_of(result) for result in _results(value)]
+    if None in numbers or not numbers:
+        raise NotDifferentiableError(f"a result of {recorded.name} was made outside of the captured graph")
+    if run.piece.graph.mutations:
+        raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
+    for result in _results(value):
+        if np.asarray(result).dtype.kind not in "fc":
+            raise TypeError(f"a result of {recorded.name} is {described(result)}")
+    return value, run, wanted, tuple(k for k in numbers if k is not None)
+
+
+def _pushed(
+    run: Run, wanted: Sequence[Any], numbers: Sequence[int], value: Any, tangents: Sequence[Any]
+) -> Any:
+    piece = run.piece
+    directions = {id(a): _shaped(t, a, "tangent") for a, t in zip(wanted, tangents)}
+
+    def make() -> Graph:
+        made, _ = pushforward(piece.graph, pipeline.op_table(), piece.wrt)
+        return _only(made, len(piece.graph.outputs))
+
+    given = [directions[id(run.inputs[k])] for k in piece.wrt]
+    found = iter(piece.compiled("jvp", make)(run.inputs, *given))
+    known = {k: next(found) for k, out in enumerate(piece.graph.outputs) if out.var.dtype.is_inexact}
+    results = [known[k] for k in numbers]
+    return tuple(results) if isinstance(value, tuple) else results[0]
+
+
+def _only(graph: Graph, first: int) -> Graph:
+    """A graph without its first outputs."""
+    return replace(graph, outputs=graph.outputs[first:])
+
+
+def _results(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _as_results(given: Any, value: Any, what: str) -> list[Any]:
+    parts, results = _results(given), _results(value)
+    if len(parts) != len(results):
+        raise ValueError(f"{len(results)} results and {len(parts)} parts of the {what}")
+    return [_shaped(p, r, what) for p, r in zip(parts, results)]
+
+
+def _shaped(given: Any, like: Any, what: str) -> Any:
+    array = np.asarray(given)
+    wanted = np.asarray(like)
+    if array.shape != wanted.shape:
+        raise ValueError(f"a {what} of shape {array.shape} for an array of shape {wanted.shape}")
+    return np.ascontiguousarray(array, wanted.dtype).reshape(wanted.shape)
+
+
+# -- whole Jacobians ------------------------------------------------------------------------------
+def jacobian(f: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") -> Function:
+    """The derivatives of all elements of ``f``'s result, an array, by all elements of an argument (a tuple of
+    such for several ``argnums``): an array of the result's shape followed by the argument's.
+
+    ``mode``: ``"forward"`` (a run for each element of the arguments), ``"reverse"`` (one for each of the
+    result), or ``"auto"``: whichever are fewer. Real numbers only. Raises as :func:`grad` does.
+    """
+    if mode not in ("auto", "forward", "reverse"):
+        raise ValueError(f"mode is 'auto', 'forward' or 'reverse', not {mode!r}")
+    numbers, single = _numbers(argnums), isinstance(argnums, int)
+
+    def found(*args: Any) -> Any:
+        made = _jacobians(f, args, numbers, mode)
+        return made[0] if single else tuple(made)
+
+    return _left_alone(functools.wraps(f)(found))
+
+
+def hessian(f: Function, argnum: int = 0) -> Function:
+    """The second derivatives of ``f``, a function with a real scalar result, by one argument: an array of its
+    shape twice. Raises as :func:`grad` does."""
+    (number,) = _numbers(argnum)
+
+    def found(*args: Any) -> Any:
+        recorded = _recorded(f, (number,))
+        value, run, (array,) = recorded.call(args, {})
+        piece = run.piece
+        scalar = run.number_of(value)
+        real = np.asarray(value).dtype.kind == array.dtype.kind == "f"
+        if np.ndim(value) != 0 or not real or scalar is None:
+            raise TypeError(
+                f"hessian needs a function with a real scalar result: {recorded.name} gives "
+                f"{described(value)}"
+            )
+        if piece.graph.mutations:
+            raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
+        if not piece.wrt:
+            return np.zeros(array.shape * 2, array.dtype)
+
+        def make() -> Graph:
+            table = pipeline.op_table()
+            first = joint(piece.graph, table, piece.wrt, [scalar], ones=True).graph
+            count = len(piece.graph.outputs)
+            second = joint(first, table, piece.wrt, [count]).graph
+            return _only(second, count + 1)
+
+        run_product = piece.compiled("hessian", make)
+        rows = [run_product(run.inputs, unit)[0] for unit in _units(array)]
+        return np.stack(rows).reshape(array.shape * 2) if rows else np.zeros(array.shape * 2, array.dtype)
+
+    return _left_alone(functools.wraps(f)(found))
+
+
+def _jacobians(f: Function, args: Sequence[Any], numbers: tuple[int, ...], mode: str) -> list[Any]:
+    recorded = _recorded(f, numbers)
+    value, run, wanted = recorded.call(args, {})
+    output = run.number_of(value)
+    if output is None or np.asarray(value).dtype.kind != "f" or any(a.dtype.kind != "f" for a in wanted):
+        raise TypeError(
+            f"jacobian needs a function of real arrays with one as its result: {recorded.name} gives "
+            f"{described(value)}"
+        )
+    piece = run.piece
+    if piece.graph.mutations:
+        raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
+    result = np.asarray(value)
+    if mode == "forward" or (mode == "auto" and sum(a.size for a in wanted) < result.size):
+        made = []
+        for k, array in enumerate(wanted):
+            columns = []
+            for unit in _units(array):
+                directions = [unit if i == k else np.zeros_like(a) for i, a in enumerate(wanted)]
+                columns.append(np.asarray(_pushed(run, wanted, (output,), value, directions)))
+            stacked = np.stack(columns, axis=-1) if columns else np.zeros((*result.shape, 0))
+            made.append(stacked.reshape(result.shape + array.shape))
+        return made
+
+    def make() -> Graph:
+        whole = joint(piece.graph, pipeline.op_table(), piece.wrt, [output]).graph
+        return _only(whole, len(piece.graph.outputs))
+
+    run_product = piece.compiled(("vjp", (output,)), make)
+    rows = [_by_argument(run, run_product(run.inputs, unit), wanted) for unit in _units(result)]
+    return [
+        np.stack([row[k] for row in rows]).reshape(result.shape + a.shape)
+        if rows
+        else np.zeros(result.shape + a.shape, a.dtype)
+        for k, a in enumerate(wanted)
+    ]
+
+
+def _units(array: Any) -> list[Any]:
+    """Arrays that are one at one place, in order."""
+    made = []
+    for place in range(array.size):
+        unit = np.zeros(array.shape, array.dtype)
+        unit.reshape(-1)[place] = 1
+        made.append(unit)
+    return made
+
+
+# -- functions that captured code does not look into ------------------------------------------------
+def _called(f: Function, make: Callable[[], _Gradient], of: Callable[[tuple[Any, Any]], Any]) -> Function:
+    made = make()
+
+    @functools.wraps(f)
+    def gradient(*args: object, **kwargs: object) -> Any:
+        return of(made(*args, **kwargs))
+
+    def again() -> tuple[Function, CaptureConfig]:
+        fresh = make()
+        return lambda *args, **kwargs: of(fresh(*args, **kwargs)), fresh.config
+
+    gradient._dyncomp_again = (gradient, again)  # type: ignore[attr-defined]
+    return _left_alone(gradient)
+
+
+def _left_alone(function: Any) -> Function:
+    found: Function = disable(function, recursive=False, reason="a derivative is compiled by itself")
+    return found
+
+
+def compiled_again(f: object) -> tuple[Function, CaptureConfig] | None:
+    """Of what ``grad`` or ``value_and_grad`` made: the same, compiled afresh, and its configuration."""
+    found = getattr(f, "_dyncomp_again", None)
+    # functools.wraps copies such attributes
+    return found[1]() if found is not None and found[0] is f else None
+
+
+def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not numbers or any(not isinstance(k, int) or isinstance(k, bool) or k < 0 for k in numbers):
+        raise ValueError(
+            f"argnums is the number of a positional argument or a tuple of such, not {argnums!r}"
+        )
+    return numbers
+
+
+def _like(derivative: Any, argument: object) -> Any:
+    """A derivative as its argument is: a Python number's is one."""
+    if isinstance(argument, (float, complex)) and not isinstance(argument, np.generic):
+        return derivative.item()
+    return derivative
