@@ -5,10 +5,10 @@ print(dyncomp.explain(f)(x, y))    # graphs, graph breaks, guards, kernels
 """
 
 import os as _os
+from typing import TYPE_CHECKING
 
 from . import logs as _logs
 from .api import compile, reset, stats, substitute
-from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from .capture.environment.regions import (
     allow_in_graph,
     assume_constant_result,
@@ -28,6 +28,9 @@ from .errors import (
 )
 from .pipeline import list_backends
 from .report.explain import Explanation, explain
+
+if TYPE_CHECKING:
+    from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
 __all__ = [
@@ -61,3 +64,12 @@ __all__ = [
     "vjp",
 ]
 _logs.configure(_os.environ)
+
+
+def __getattr__(name: str) -> object:
+    """Derivatives, which are imported when they are first asked for."""
+    if name in __all__:
+        from .autodiff import api
+
+        return globals().setdefault(name, getattr(api, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

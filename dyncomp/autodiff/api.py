@@ -328,13 +328,6 @@ def _left_alone(function: Any) -> Function:
     return found
 
 
-def compiled_again(f: object) -> tuple[Function, CaptureConfig] | None:
-    """Of what ``grad`` or ``value_and_grad`` made: the same, compiled afresh, and its configuration."""
-    found = getattr(f, "_dyncomp_again", None)
-    # functools.wraps copies such attributes
-    return found[1]() if found is not None and found[0] is f else None
-
-
 def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not numbers or any(not isinstance(k, int) or isinstance(k, bool) or k < 0 for k in numbers):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..api import SESSION, compile_with
-from ..autodiff.api import compiled_again
 from ..capture.breaks import BreakRecord
 from ..capture.entries.config import CaptureConfig
 from ..capture.entries.records import EntryRecord
@@ -186,13 +185,20 @@ def _as_is(f: Callable[..., Any]) -> list[tuple[str, Loc, str]]:
     return [*config.records.quicker, *config.records.waiting.values(), *resting(config)]
 
 
+def _compiled_again(f: object) -> tuple[Callable[..., Any], CaptureConfig] | None:
+    """Of what ``grad`` or ``value_and_grad`` made: the same, compiled afresh, and its configuration."""
+    found = getattr(f, "_dyncomp_again", None)
+    # functools.wraps copies such attributes
+    return found[1]() if found is not None and found[0] is f else None
+
+
 def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation]:
     """A function that runs ``f`` once, compiled afresh with ``settings`` (as for ``compile``), and returns
     an :class:`Explanation` of what happened. The call has all its effects. What it raises is in the report;
     ``GraphBreakError``, ``KeyboardInterrupt`` and the like are raised. No capture waits (``patience_us``)."""
 
     def run(*args: object, **kwargs: object) -> Explanation:
-        gradient = compiled_again(f)
+        gradient = _compiled_again(f)
         if gradient is not None:
             compiled, config = gradient
         else:
