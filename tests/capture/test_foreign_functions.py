@@ -19,7 +19,9 @@ def check(program, *calls, backend="eager"):
         assert type(found) is type(plain)
         for a, b in zip(plain, found, strict=True):
             assert type(b) is type(a)
-            np.testing.assert_array_equal(b, a)
+            # erf, expit, digamma and others are the graph's own ops
+            single = getattr(a, "dtype", None) == np.float32
+            np.testing.assert_allclose(b, a, rtol=2e-7 if single else 1e-14, atol=0 if single else 1e-14)
             if isinstance(a, np.ndarray):
                 assert b.dtype == a.dtype
                 assert b.strides == a.strides

@@ -14,7 +14,7 @@ from ...errors import Unsupported
 from ...graph.ir import Callee, Var
 from ...prims.layout import is_one, is_zero
 from ...prims.table import TABLE as PRIMS
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, StateGuard, TraceContext
 from ..rule_table import below
 from . import promote
 from .numpy_rules import RuleTable
@@ -134,8 +134,9 @@ def _run(
         harmless = 0 if ufunc is np.arctanh else 1
         ready = [emit(tx, "where", chosen, v, full_like(tx, v, harmless)) for v in ready]
     run = emitter(ufunc) if is_numpys(ufunc) else None
-    op = _op_of_scipy(ufunc) if run is None else None
+    op = _op_of_scipy(ufunc) if run is None and scipy_is_quiet(None, None) else None
     if op is not None and all(v.dtype in PRIMS[op].dtypes for v in ready):
+        tx.states["scipy-errors"] = StateGuard(scipy_is_quiet, None, "scipy.special: errors are ignored")
         results = emit(tx, op, *ready)
     elif run is None:
         results = emit(tx, "ufunc_call", *ready, callee=_callee(ufunc), dtypes=loop.outs)
@@ -168,6 +169,12 @@ def _op_of_scipy(ufunc: np.ufunc) -> str | None:
     name = ufunc.__name__
     op = _SCIPYS.get(name)
     return op if op is not None and below(sys.modules.get("scipy.special"), name) is ufunc else None
+
+
+def scipy_is_quiet(obj: object, expected: object) -> bool:
+    """Whether scipy.special ignores errors of its functions, as it does by default."""
+    special = sys.modules.get("scipy.special")
+    return special is None or set(special.geterr().values()) == {"ignore"}
 
 
 def takes_numbers(ufunc: np.ufunc) -> bool:

@@ -38,6 +38,16 @@ def test_functions_of_libraries(name, row, dtype):
             np.testing.assert_allclose(found, wanted, **rounding)
 
 
+def test_errors_of_scipys_functions_are_raised_where_they_are_asked_for():
+    special = pytest.importorskip("scipy.special")
+    compiled = dyncomp.compile(lambda x: special.psi(x) * 2)
+    x = np.array([0.0, 1.0])
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(x), special.psi(x) * 2)
+        with special.errstate(singular="raise"), pytest.raises(special.SpecialFunctionError):
+            compiled(x)
+
+
 def test_a_number_stays_what_it_was():
     for function in (lambda x: np.i0(x), lambda x: np.i0(x[0]), lambda x: np.i0(2)):
         x = np.linspace(0.5, 3.0, 4)
