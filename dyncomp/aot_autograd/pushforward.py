@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphOutput, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
@@ -17,8 +16,8 @@ from ..prims.pointwise.partials import zeros
 from .joint import Table, refusal, row_of
 
 
-def pushforward(graph: Graph, table: Table, wrt: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
-    """The graph with tangents, and the numbers of the outputs that have one.
+def pushforward(graph: Graph, table: Table, wrt: Sequence[int]) -> Graph:
+    """The graph with tangents.
 
     Raises :class:`NotDifferentiableError` with the program's place for a node without a derivative between an
     input of ``wrt`` and an output.
@@ -48,13 +47,12 @@ def pushforward(graph: Graph, table: Table, wrt: Sequence[int]) -> tuple[Graph, 
         made = found if isinstance(found, tuple) else (found,)
         tangents.update({v.name: t for v, t in zip(node.outputs, made, strict=True) if t is not None})
     builder.loc = None
-    chosen = tuple(k for k, out in enumerate(graph.outputs) if out.var.dtype.is_inexact)
-    if not chosen:
-        raise NotDifferentiableError(f"{graph.name} has no result of floating-point numbers")
     ends = []
-    for k in chosen:
-        var = graph.outputs[k].var
+    for out in graph.outputs:
+        var = out.var
+        if not var.dtype.is_inexact:
+            continue
         tangent = tangents.get(var.name)
         ends.append(GraphOutput(zeros(ops, var) if tangent is None else ops.copy(tangent)))
     made_graph = builder.finish((*graph.outputs, *ends))
-    return replace(made_graph, name=graph.name, mutations=graph.mutations, functional=True), chosen
+    return replace(made_graph, name=graph.name, mutations=graph.mutations, functional=True)

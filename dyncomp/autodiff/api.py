@@ -112,6 +112,15 @@ def _recorded(f: Function, numbers: tuple[int, ...]) -> Recorded:
     return made[numbers]
 
 
+def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[Recorded, Any, Run, list[Any]]:
+    """A call whose graph is run again: it may write nothing that it did not make."""
+    recorded = _recorded(f, numbers)
+    value, run, wanted = recorded.call(args, {})
+    if run.piece.graph.mutations:
+        raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
+    return recorded, value, run, wanted
+
+
 # -- products with the Jacobian -------------------------------------------------------------------
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """``f(*primals)``, and a function that gives the products of a cotangent with the Jacobian: one for each
@@ -120,18 +129,12 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     Raises as :func:`grad` does; ``TypeError`` or ``ValueError`` for a cotangent of another form or shape.
     """
     value, run, wanted, numbers = _run(f, primals)
-    piece = run.piece
     # the program may write into its arrays before the cotangent is there
     inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given = _as_results(cotangent, value, "cotangent")
-
-        def make() -> Graph:
-            made = joint(piece.graph, pipeline.op_table(), piece.wrt, numbers).graph
-            return _only(made, len(piece.graph.outputs))
-
-        found = piece.compiled(("vjp", numbers), make)(inputs, *given)
+        found = _pulled(run.piece, numbers)(inputs, *given)
         return tuple(_like(g, a) for g, a in zip(_by_argument(run, found, wanted), primals))
 
     return value, pullback
@@ -151,17 +154,24 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 
 def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tuple[int, ...]]:
     """A call of ``f``, and which outputs of the graph its results are."""
-    recorded = _recorded(f, tuple(range(len(primals))))
-    value, run, wanted = recorded.call(primals, {})
+    recorded, value, run, wanted = _kept(f, tuple(range(len(primals))), primals)
     numbers = [run.number_of(result) for result in _results(value)]
     if None in numbers or not numbers:
         raise NotDifferentiableError(f"a result of {recorded.name} was made outside of the captured graph")
-    if run.piece.graph.mutations:
-        raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
     for result in _results(value):
         if np.asarray(result).dtype.kind not in "fc":
             raise TypeError(f"a result of {recorded.name} is {described(result)}")
     return value, run, wanted, tuple(k for k in numbers if k is not None)
+
+
+def _pulled(piece: Piece, numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
+    """What gives a piece's gradients of these outputs, from its inputs and their cotangents."""
+
+    def make() -> Graph:
+        made = joint(piece.graph, pipeline.op_table(), piece.wrt, numbers).graph
+        return _only(made, len(piece.graph.outputs))
+
+    return piece.compiled(("vjp", numbers), make)
 
 
 def _pushed(
@@ -171,7 +181,7 @@ def _pushed(
     directions = {id(a): _shaped(t, a, "tangent") for a, t in zip(wanted, tangents)}
 
     def make() -> Graph:
-        made, _ = pushforward(piece.graph, pipeline.op_table(), piece.wrt)
+        made = pushforward(piece.graph, pipeline.op_table(), piece.wrt)
         return _only(made, len(piece.graph.outputs))
 
     given = [directions[id(run.inputs[k])] for k in piece.wrt]
@@ -230,8 +240,7 @@ def hessian(f: Function, argnum: int = 0) -> Function:
     (number,) = _numbers(argnum)
 
     def found(*args: Any) -> Any:
-        recorded = _recorded(f, (number,))
-        value, run, (array,) = recorded.call(args, {})
+        recorded, value, run, (array,) = _kept(f, (number,), args)
         piece = run.piece
         scalar = run.number_of(value)
         real = np.asarray(value).dtype.kind == array.dtype.kind == "f"
@@ -240,8 +249,6 @@ def hessian(f: Function, argnum: int = 0) -> Function:
                 f"hessian needs a function with a real scalar result: {recorded.name} gives "
                 f"{described(value)}"
             )
-        if piece.graph.mutations:
-            raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
         if not piece.wrt:
             return np.zeros(array.shape * 2, array.dtype)
 
@@ -260,17 +267,13 @@ def hessian(f: Function, argnum: int = 0) -> Function:
 
 
 def _jacobians(f: Function, args: Sequence[Any], numbers: tuple[int, ...], mode: str) -> list[Any]:
-    recorded = _recorded(f, numbers)
-    value, run, wanted = recorded.call(args, {})
+    recorded, value, run, wanted = _kept(f, numbers, args)
     output = run.number_of(value)
     if output is None or np.asarray(value).dtype.kind != "f" or any(a.dtype.kind != "f" for a in wanted):
         raise TypeError(
             f"jacobian needs a function of real arrays with one as its result: {recorded.name} gives "
             f"{described(value)}"
         )
-    piece = run.piece
-    if piece.graph.mutations:
-        raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
     result = np.asarray(value)
     if mode == "forward" or (mode == "auto" and sum(a.size for a in wanted) < result.size):
         made = []
@@ -283,11 +286,7 @@ def _jacobians(f: Function, args: Sequence[Any], numbers: tuple[int, ...], mode:
             made.append(stacked.reshape(result.shape + array.shape))
         return made
 
-    def make() -> Graph:
-        whole = joint(piece.graph, pipeline.op_table(), piece.wrt, [output]).graph
-        return _only(whole, len(piece.graph.outputs))
-
-    run_product = piece.compiled(("vjp", (output,)), make)
+    run_product = _pulled(run.piece, (output,))
     rows = [_by_argument(run, run_product(run.inputs, unit), wanted) for unit in _units(result)]
     return [
         np.stack([row[k] for row in rows]).reshape(result.shape + a.shape)

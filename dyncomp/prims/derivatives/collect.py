@@ -35,12 +35,12 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
     "irfft": (linear_maps.irfft_vjp, structure.linear_jvp("irfft")),
     "hfft": (linear_maps.hfft_vjp, structure.linear_jvp("hfft")),
     "ihfft": (linear_maps.ihfft_vjp, structure.linear_jvp("ihfft")),
-    "convolve": (linear_maps.convolve_vjp, linear_maps.bilinear_jvp("convolve")),
-    "correlate": (linear_maps.correlate_vjp, linear_maps.bilinear_jvp("correlate")),
-    "convolution": (linear_maps.convolution_vjp, linear_maps.bilinear_jvp("convolution")),
+    "convolve": (linear_maps.convolve_vjp, structure.bilinear_jvp("convolve")),
+    "correlate": (linear_maps.correlate_vjp, structure.bilinear_jvp("correlate")),
+    "convolution": (linear_maps.convolution_vjp, structure.bilinear_jvp("convolution")),
     "convolution_transpose": (
         linear_maps.convolution_transpose_vjp,
-        linear_maps.bilinear_jvp("convolution_transpose"),
+        structure.bilinear_jvp("convolution_transpose"),
     ),
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
 }

@@ -8,26 +8,11 @@ from typing import Any
 from ...dtypes import int64
 from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim, sym_max, sym_min
-from ..pointwise.partials import scalar, zeros
+from ..pointwise.partials import conjugate, scalar, total, zeros
 from .structure import flipped, window
 
 Vars = Sequence[Var]
 Tangents = Sequence[Var | None]
-
-
-def bilinear_jvp(name: str) -> Callable[..., Var | None]:
-    """The tangent of a row that is linear in each of its two operands."""
-
-    def jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
-        op = getattr(ops, name)
-        (x, y), (tx, ty) = inputs, tangents
-        terms = [op(tx, y, **params)] if tx is not None else []
-        terms += [op(x, ty, **params)] if ty is not None else []
-        if len(terms) == 2:
-            terms = [ops.add(*terms)]
-        return terms[0] if terms else None
-
-    return jvp
 
 
 # -- Fourier transforms -----------------------------------------------------------------------
@@ -88,7 +73,7 @@ def irfft_vjp(
     place = ops.iota(shape=half.shape, axis=axis, dtype=int64, device=half.type.device)
     ends = ops.logical_or(
         ops.equal(place, zeros(ops, place)),
-        ops.equal(ops.multiply(place, scalar(ops, place, 2)), _filled(ops, place, points)),
+        ops.equal(ops.multiply(place, scalar(ops, place, 2)), scalar(ops, place, points)),
     )
     real = ops.real(half)
     once = ops.complex(real, zeros(ops, real))
@@ -96,25 +81,20 @@ def irfft_vjp(
     return (_fitted(ops, found, x.shape[axis], axis),)
 
 
-def _filled(ops: Ops, like: Var, value: Any) -> Var:
-    number = ops.full(shape=(), value=value, dtype=like.dtype, device=like.type.device)
-    found: Var = ops.broadcast_in_dim(number, shape=like.shape, dims=())
-    return found
-
-
 def hfft_vjp(
     ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
 ) -> tuple[Var | None, ...]:
     """``hfft(x)`` is ``irfft(conj(x))`` with the other scaling."""
     (found,) = irfft_vjp(ops, cts, inputs, outputs, n=n, axis=axis, norm=_ADJOINT[norm])
-    return (ops.conj(found),)
+    assert found is not None
+    return (conjugate(ops, found),)
 
 
 def ihfft_vjp(
     ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
 ) -> tuple[Var | None, ...]:
     """``ihfft(x)`` is ``conj(rfft(x))`` with the other scaling."""
-    return rfft_vjp(ops, [ops.conj(cts[0])], inputs, outputs, n=n, axis=axis, norm=_ADJOINT[norm])
+    return rfft_vjp(ops, [conjugate(ops, cts[0])], inputs, outputs, n=n, axis=axis, norm=_ADJOINT[norm])
 
 
 # -- convolutions of vectors ------------------------------------------------------------------
@@ -127,10 +107,10 @@ def convolve_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, mode: str)
 def correlate_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, mode: str) -> tuple[Var | None, ...]:
     """``correlate(a, v)`` convolves with ``v`` conjugated and turned round."""
     a, v = inputs
-    turned = ops.conj(ops.copy(flipped(ops, v, 0)))
+    turned = conjugate(ops, ops.copy(flipped(ops, v, 0)))
     grad_a, grad_turned = convolve_vjp(ops, cts, (a, turned), outputs, mode=mode)
     assert grad_turned is not None
-    return grad_a, ops.conj(ops.copy(flipped(ops, grad_turned, 0)))
+    return grad_a, conjugate(ops, ops.copy(flipped(ops, grad_turned, 0)))
 
 
 def _as_full(ops: Ops, ct: Var, a: Var, v: Var, mode: str) -> Var:
@@ -244,7 +224,7 @@ def _segment(ops: Ops, x: Var, xp: Var, fp: Var) -> tuple[Var, Var, Var, Var, Va
     between the ends, and the weight where it may be beyond them."""
     last = xp.shape[0] - 2
     found = ops.subtract(place := ops.searchsorted(xp, x, side="right"), scalar(ops, place, 1))
-    low, high = scalar(ops, found, 0), _filled(ops, found, sym_max(last, 0))
+    low, high = scalar(ops, found, 0), scalar(ops, found, sym_max(last, 0))
     below = ops.minimum(ops.maximum(found, low), high)
     above = ops.add(below, scalar(ops, below, 1))
     x0, x1, f0, f1 = (ops.index(p, i, dims=(0,), position=0) for p in (xp, fp) for i in (below, above))
@@ -289,7 +269,4 @@ def interp_jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars) -> Var
         low, high = (ops.index(t, i, dims=(0,), position=0) for i in (below, above))
         mixed = ops.add(ops.multiply(low, rest), ops.multiply(high, weight))
         terms.append(mixed if sign > 0 else ops.negative(ops.multiply(slope, mixed)))
-    total: Var | None = None
-    for term in terms:
-        total = term if total is None else ops.add(total, term)
-    return total
+    return total(ops, terms)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...graph.ir import Ops, Var
-from ..pointwise.partials import scalar, zeros
+from ..pointwise.partials import conjugate, scalar, total, zeros
 
 Vars = Sequence[Var]
 Cotangents = Sequence[Var | None]
@@ -93,21 +93,13 @@ def _solved(ops: Ops, a: Var, b: Var) -> Var:
     return found
 
 
-def _sum(ops: Ops, *terms: Maybe) -> Maybe:
-    total: Maybe = None
-    for term in terms:
-        if term is not None:
-            total = term if total is None else ops.add(total, term)
-    return total
-
-
 # -- solutions, inverses, determinants --------------------------------------------------------
 def solve_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     a, b = inputs
     (x,) = outputs
     grad_b = _solved(ops, _turned(ops, a), cts[0])  # type: ignore[arg-type]
     if b.ndim == 1:
-        outer = ops.outer(grad_b, ops.conj(x))
+        outer = ops.outer(grad_b, conjugate(ops, x))
     else:
         outer = _product(ops, grad_b, _turned(ops, x))
     return ops.negative(outer), grad_b
@@ -116,7 +108,7 @@ def solve_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[M
 def solve_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     (a, _), (ta, tb), (x,) = inputs, tangents, outputs
     right = None if ta is None else ops.negative(ops.matmul(ta, x))
-    right = _sum(ops, right, tb)
+    right = total(ops, (right, tb))
     return None if right is None else _solved(ops, a, right)
 
 
@@ -134,7 +126,7 @@ def inv_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Mayb
 
 def det_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     (a,) = inputs
-    scale = ops.multiply(cts[0], ops.conj(outputs[0]))
+    scale = ops.multiply(cts[0], conjugate(ops, outputs[0]))
     return (ops.multiply(_each(ops, scale, a), _turned(ops, ops.inv(a))),)
 
 
@@ -152,7 +144,7 @@ def slogdet_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple
     if a.dtype.is_complex:
         turn = None
         if on_sign is not None:
-            turn = ops.negative(ops.imag(ops.multiply(ops.conj(on_sign), outputs[0])))
+            turn = ops.negative(ops.imag(ops.multiply(conjugate(ops, on_sign), outputs[0])))
         some = on_log if on_log is not None else turn
         if some is None:
             return (None,)
@@ -209,10 +201,12 @@ def qr_vjp(
     q, r = outputs
     on_q, on_r = cts
     _check_tall(inputs[0], r)
-    inner = _sum(
+    inner = total(
         ops,
-        None if on_r is None else _product(ops, r, _turned(ops, on_r)),
-        None if on_q is None else ops.negative(_product(ops, _turned(ops, on_q), q)),
+        (
+            None if on_r is None else _product(ops, r, _turned(ops, on_r)),
+            None if on_q is None else ops.negative(_product(ops, _turned(ops, on_q), q)),
+        ),
     )
     if inner is None:
         return (None,)
@@ -221,7 +215,7 @@ def qr_vjp(
     if inner.dtype.is_complex:  # the diagonal is its real part
         diagonal = ops.real(_diagonal(ops, inner))
         symmetric = _with_diagonal(ops, symmetric, diagonal)
-    right = _sum(ops, on_q, _product(ops, q, symmetric))
+    right = total(ops, (on_q, _product(ops, q, symmetric)))
     assert right is not None
     return (_turned(ops, _solved(ops, r, _turned(ops, right))),)
 

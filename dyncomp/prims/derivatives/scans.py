@@ -7,8 +7,9 @@ from typing import Any
 
 from ...dtypes import int64
 from ...graph.ir import Ops, Var
-from ..pointwise.partials import scalar, zeros
-from .structure import flipped, put_along, spread
+from ..composite.kit import spread
+from ..pointwise.partials import conjugate, scalar, zeros
+from .structure import flipped, put_along
 
 Vars = Sequence[Var]
 Tangents = Sequence[Var | None]
@@ -34,7 +35,7 @@ def _product_slopes(ops: Ops, x: Var, axes: Sequence[int]) -> Var:
 
 def prod_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
     (x,) = inputs
-    slopes = ops.conj(_product_slopes(ops, x, axes))
+    slopes = conjugate(ops, _product_slopes(ops, x, axes))
     return (ops.multiply(spread(ops, cts[0], x, axes), slopes),)
 
 
@@ -64,11 +65,11 @@ def cumprod_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) 
     (x,) = inputs
     before, first, replaced = _zeros_seen(ops, x, axis)
     divisor = ops.where(before, x, scalar(ops, x, 1.0))
-    usual = _sum_from_here(ops, ops.multiply(cts[0], ops.conj(outputs[0])), axis)
-    others = ops.conj(ops.cumprod(replaced, axis=axis))
+    usual = _sum_from_here(ops, ops.multiply(cts[0], conjugate(ops, outputs[0])), axis)
+    others = conjugate(ops, ops.cumprod(replaced, axis=axis))
     at_first = _sum_from_here(ops, ops.multiply(cts[0], others), axis)
     rest = ops.where(first, at_first, zeros(ops, x))
-    return (ops.where(before, ops.divide(usual, ops.conj(divisor)), rest),)
+    return (ops.where(before, ops.divide(usual, conjugate(ops, divisor)), rest),)
 
 
 def cumprod_jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:

@@ -8,8 +8,9 @@ from typing import Any
 from ...dtypes import int64
 from ...graph.ir import Ops, Var
 from ...symbolic.integers import product
+from ..composite.kit import spread
 from ..contract import free_dims
-from ..pointwise.partials import scalar, zeros
+from ..pointwise.partials import conjugate, scalar, total, zeros
 from ..shape import inverse
 
 Vars = Sequence[Var]
@@ -25,6 +26,20 @@ def linear_jvp(name: str) -> Callable[..., Var | None]:
             return None
         filled = [zeros(ops, x) if t is None else t for t, x in zip(tangents, inputs)]
         return getattr(ops, name)(*filled, **params)
+
+    return jvp
+
+
+def bilinear_jvp(name: str) -> Callable[..., Var | None]:
+    """The tangent of a row that is linear in each of its two operands."""
+
+    def jvp(
+        ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
+    ) -> Var | None:
+        op = getattr(ops, name)
+        (x, y), (tx, ty) = inputs, tangents
+        first = None if tx is None else op(tx, y, **params)
+        return total(ops, (first, None if ty is None else op(x, ty, **params)))
 
     return jvp
 
@@ -78,10 +93,6 @@ def _triangle_vjp(name: str) -> Callable[..., tuple[Var | None, ...]]:
         return (getattr(ops, name)(cts[0], **params),)
 
     return vjp
-
-
-def spread(ops: Ops, value: Var, x: Var, axes: Sequence[int]) -> Var:
-    return ops.broadcast_in_dim(value, shape=x.shape, dims=tuple(a for a in range(x.ndim) if a not in axes))
 
 
 def _sum_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
@@ -167,8 +178,8 @@ def _dot_vjp(
 ) -> tuple[Var | None, ...]:
     x, y = inputs
     return (
-        _dot_side(ops, cts[0], x, ops.conj(y), contract, batch, 0),
-        _dot_side(ops, cts[0], y, ops.conj(x), contract[::-1], batch[::-1], 1),
+        _dot_side(ops, cts[0], x, conjugate(ops, y), contract, batch, 0),
+        _dot_side(ops, cts[0], y, conjugate(ops, x), contract[::-1], batch[::-1], 1),
     )
 
 
@@ -188,20 +199,6 @@ def _dot_side(ops: Ops, ct: Var, wanted: Var, other: Var, contract: Any, batch: 
     return ops.transpose(found, perm=inverse(order))
 
 
-def _dot_jvp(
-    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
-) -> Var | None:
-    x, y = inputs
-    terms = []
-    if tangents[0] is not None:
-        terms.append(ops.dot_general(tangents[0], y, **params))
-    if tangents[1] is not None:
-        terms.append(ops.dot_general(x, tangents[1], **params))
-    if not terms:
-        return None
-    return terms[0] if len(terms) == 1 else ops.add(*terms)
-
-
 # -- scatters ---------------------------------------------------------------------------------
 def _put_vjp(
     ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, combine: str, **at: Any
@@ -216,9 +213,9 @@ def _put_vjp(
         kept = ops.index_put(ct, zeros(ops, value), *index, combine="set", **at)
         return (kept, ops.where(_lasts(ops, base, value, index, at), here, zeros(ops, value)), *nothing)
     if combine == "multiply":
-        kept = ops.index_put(ct, ops.conj(value), *index, combine="multiply", **at)
+        kept = ops.index_put(ct, conjugate(ops, value), *index, combine="multiply", **at)
         others = ops.divide(ops.index(outputs[0], *index, **at), value)
-        return (kept, ops.multiply(here, ops.conj(others)), *nothing)
+        return (kept, ops.multiply(here, conjugate(ops, others)), *nothing)
     # max and min: shared among those that are as large
     ties = ops.convert(ops.equal(base, outputs[0]), dtype=base.dtype)
     reached = ops.index(outputs[0], *index, **at)
@@ -356,7 +353,7 @@ JVPS: dict[str, Callable[..., Any]] = {
     "reduce_min": _extreme_jvp,
     "index": _index_jvp,
     "take_along_axis": _along_jvp,
-    "dot_general": _dot_jvp,
+    "dot_general": bilinear_jvp("dot_general"),
     "index_put": _put_jvp,
     "as_strided": _strided_jvp,
     "update_strided": _put_strided_jvp,

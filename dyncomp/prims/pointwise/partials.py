@@ -8,16 +8,17 @@ integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...graph.ir import Ops, Var
+from ...symbolic.integers import Dim
 
 Vars = Sequence[Var]
 Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
 
 
-def scalar(ops: Ops, x: Var, value: float) -> Var:
+def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
     """``value`` broadcast to the shape of ``x``."""
     number = ops.full(shape=(), value=value, dtype=x.dtype, device=x.type.device)
     return ops.broadcast_in_dim(number, shape=x.shape, dims=())
@@ -25,6 +26,21 @@ def scalar(ops: Ops, x: Var, value: float) -> Var:
 
 def zeros(ops: Ops, x: Var) -> Var:
     return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
+
+
+def conjugate(ops: Ops, x: Var) -> Var:
+    """The conjugate of a complex value; a real one itself, of which the op would make a copy."""
+    found: Var = ops.conj(x) if x.dtype.is_complex else x
+    return found
+
+
+def total(ops: Ops, terms: Iterable[Var | None]) -> Var | None:
+    """The sum of those that are not ``None``."""
+    found: Var | None = None
+    for term in terms:
+        if term is not None:
+            found = term if found is None else ops.add(found, term)
+    return found
 
 
 def require_inexact(values: Vars) -> None:
@@ -185,11 +201,6 @@ def remainder(rounding: str) -> Partials:
 ZERO = constant(0.0, 0.0)
 
 
-def _conjugate(ops: Ops, x: Var) -> Var:
-    found: Var = ops.conj(x) if x.dtype.is_complex else x
-    return found
-
-
 def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
     def vjp(
         ops: Ops, cotangents: Vars, inputs: Vars, outputs: Vars, **params: object
@@ -197,7 +208,7 @@ def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
         require_inexact(inputs)
         (ct,) = cotangents
         slopes = partials(ops, inputs, outputs[0])
-        return tuple(None if d is None else ops.multiply(ct, _conjugate(ops, d)) for d in slopes)
+        return tuple(None if d is None else ops.multiply(ct, conjugate(ops, d)) for d in slopes)
 
     return vjp
 
@@ -207,12 +218,7 @@ def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
         ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_inexact(inputs)
-        total: Var | None = None
-        for t, d in zip(tangents, partials(ops, inputs, outputs[0])):
-            if t is None or d is None:
-                continue
-            term = ops.multiply(t, d)
-            total = term if total is None else ops.add(total, term)
-        return total
+        pairs = zip(tangents, partials(ops, inputs, outputs[0]))
+        return total(ops, (None if t is None or d is None else ops.multiply(t, d) for t, d in pairs))
 
     return jvp
