@@ -24,7 +24,7 @@ from .min_cut import Network
 
 Table = Mapping[str, OpDef]
 
-OPERATIONS = 16  # scalar operations that take as long as moving a number to or from memory
+OPERATIONS = 32  # scalar operations that take as long as moving a number to or from memory
 MOVES = 3  # of a value that is written and read again
 EACH = 1024  # bytes that could be moved while an array is made and handed over
 LIBRARY = 64  # operations of a library's routine for each number of its operands

@@ -296,7 +296,12 @@ class GraphBuilder:
         self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
         # copies that the program sees as views of another value's memory: their names, and that value's
         self.seen_as_views: dict[str, str] = {}
+        self.producers: dict[str, Node] = {}
         self._counter = 0
+
+    def producer(self, var: Var) -> Node | None:
+        """The node whose output ``var`` is; ``None`` for an input."""
+        return self.producers.get(var.name)
 
     def fresh(self, type: ArrayType, prefix: str = "v") -> Var:
         var = Var(f"{prefix}{self._counter}", type)
@@ -328,7 +333,10 @@ class GraphBuilder:
         inferred = self.table[op].meta(*[v.type for v in inputs], **params)
         several = isinstance(inferred, tuple)
         outputs = tuple(map(self.fresh, inferred)) if several else (self.fresh(inferred),)
-        self.nodes.append(Node(op, inputs, tuple(params.items()), outputs, loc or self.loc))
+        node = Node(op, inputs, tuple(params.items()), outputs, loc or self.loc)
+        self.nodes.append(node)
+        for var in outputs:
+            self.producers[var.name] = node
         return outputs if several else outputs[0]
 
     def _emit_copy(self, inputs: tuple[Var, ...], loc: Loc | None) -> None:
