@@ -192,6 +192,8 @@ class _Functionalizer:
         node, parent = alias.node, alias.parent
         assert node is not None and parent is not None
         params = node.kwargs
+        if node.op == "stop_gradient":
+            return value
         if node.op == "transpose":
             perm = params["perm"]
             inverse = tuple(sorted(range(len(perm)), key=perm.__getitem__))
@@ -305,7 +307,7 @@ def _view_offset(node: Node, parent: ArrayType) -> Dim:
         return -offset * parent.strides[params["axis1"]]
     if node.op == "as_strided":
         return params["offset"]
-    if node.op in ("transpose", "reshape", "broadcast_in_dim"):
+    if node.op in ("transpose", "reshape", "broadcast_in_dim", "stop_gradient"):
         return 0
     raise Unsupported(f"an output that is a {node.op} view")
 

@@ -93,6 +93,12 @@ def update_of_same_window(rewrite: Rewrite, inputs: tuple[Var, ...], params: dic
     return Call(inner.op, (inner.inputs[0], inputs[1]), params)
 
 
+@RULES.on("stop_gradient")
+def no_derivative_is_left(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    """Derivatives are in the graph before it is simplified."""
+    return inputs[0]
+
+
 # -- copies and conversions -------------------------------------------------------------------
 @RULES.on("copy", "contiguous")
 def copy_of_a_value(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
