@@ -14,7 +14,7 @@ from typing import Any
 from ..graph.ir import Graph, Node, Ops, OpTable, Var
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Transformer, substitute
-from ..prims.markers import CUSTOM
+from ..prims.markers import BEGIN, CUSTOM, END
 from .joint import Reverse, Table
 from .pushforward import Forward
 
@@ -27,22 +27,26 @@ def expand(graph: Graph, table: OpTable) -> Graph:
     """
     if not has_markers(graph, table):
         return graph
-    return _without_custom_gradients(_Expander(decompose(graph, table), table).run())
+    return _without_markers(_Expander(decompose(graph, table), table).run())
 
 
 def has_markers(graph: Graph, table: OpTable) -> bool:
     return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
 
 
-def _without_custom_gradients(graph: Graph) -> Graph:
-    """What had a gradient of its own is what it was."""
+def _without_markers(graph: Graph) -> Graph:
+    """Values that had a derivative of their own way are what they were."""
     replacement: dict[str, Var] = {}
+    nodes: list[Node] = []
     for node in graph.nodes:
-        if node.op == CUSTOM:
+        if node.op in _WAYS:
             replacement.update({out.name: value for out, value in zip(node.outputs, node.inputs)})
-    if not replacement:
-        return graph
-    return substitute(replace(graph, nodes=tuple(n for n in graph.nodes if n.op != CUSTOM)), replacement)
+        else:
+            nodes.append(node)
+    return substitute(replace(graph, nodes=tuple(nodes)), replacement)
+
+
+_WAYS = (CUSTOM, BEGIN, END)
 
 
 class _Expander(Transformer):

@@ -7,12 +7,21 @@ derivative by them is one of what comes behind.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from ..dtypes import ALL
-from ..graph.ir import ArrayType, array_type
-from .opdef import Marker, OpDef
+import numpy as np
 
+from ..dtypes import ALL
+from ..graph.ir import ArrayType, Ops, Var, array_type
+from .kit import Array
+from .opdef import Extern, Marker, OpDef, Sample, Tolerance
+from .shape_samples import copy_samples
+
+# The begin and the end of what is computed again where its derivative is, and what comes after a cotangent.
+BEGIN = "checkpoint_begin"
+END = "checkpoint_end"
+AFTER = "after"
 # The view through which no derivative goes, and the marker that derivatives go through in their own way.
 STOP = "stop_gradient"
 CUSTOM = "custom_gradient"
@@ -46,6 +55,41 @@ def custom_meta(*types: ArrayType, outputs: int) -> Types:
     rest = types[2 * outputs :]
     _check_like(rest[: len(rest) // 2], rest[len(rest) // 2 :], "gradient")
     return types[:outputs]
+
+
+def end_meta(*types: ArrayType, number: int) -> Types:
+    return types
+
+
+def after_meta(x: ArrayType, y: ArrayType) -> ArrayType:
+    return _plain(x)
+
+
+def after_ref(x: Array, y: Array) -> Array:
+    return np.array(x, order="C")
+
+
+def after_vjp(
+    ops: Ops, cts: Sequence[Var], inputs: Sequence[Var], outputs: Sequence[Var]
+) -> tuple[Var | None, ...]:
+    return cts[0], None
+
+
+def after_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Sequence[Var], outputs: Sequence[Var]
+) -> Var | None:
+    return tangents[0]
+
+
+def end_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Sequence[Var], outputs: Sequence[Var], *, number: int
+) -> tuple[Var | None, ...]:
+    return tuple(tangents)
+
+
+def after_samples() -> Iterator[Sample]:
+    for sample in copy_samples():
+        yield Sample((*sample.args, np.zeros(2)), {}, sample.label)
 
 
 def _is_no_value(*arrays: object, **params: Any) -> NoReturn:
@@ -83,5 +127,39 @@ ROWS = (
         no_derivative="a function with a custom_vjp has none in forward mode",
         doc="Of `outputs` values, a stand-in for the cotangent of each, gradients made of the stand-ins, and "
         "what they are gradients by: the values, with these gradients.",
+    ),
+    OpDef(
+        BEGIN,
+        ("number",),
+        lambda *, number: (),
+        _is_no_value,
+        lower=Marker(),
+        dtypes=ALL,
+        no_derivative="it has no value",
+        doc="What follows, up to the `checkpoint_end` of this number, is computed again for its derivative.",
+    ),
+    OpDef(
+        END,
+        ("number",),
+        end_meta,
+        _is_no_value,
+        lower=Marker(),
+        jvp=end_jvp,
+        dtypes=ALL,
+        no_derivative="it is replaced by what it asks for",
+        doc="Its inputs, which are results of what began at the `checkpoint_begin` of this number.",
+    ),
+    OpDef(
+        AFTER,
+        (),
+        after_meta,
+        after_ref,
+        lower=Extern(),
+        vjp=after_vjp,
+        jvp=after_jvp,
+        samples=after_samples,
+        tolerance=Tolerance(eps=0.0),
+        dtypes=ALL,
+        doc="The first input, not before the second one is there: nor is what is made of it.",
     ),
 )
