@@ -19,6 +19,7 @@ from ..graph.passes.decompose import decompose
 from ..graph.passes.rewrite_rules import simplify
 from ..graph.rewrite import Rebuilder
 from ..symbolic.integers import SymInt
+from .expand import without_markers
 from .joint import Joint, Table
 from .saving import Sides, bytes_of, choose, is_whole, take_apart
 
@@ -105,6 +106,7 @@ def partition(joint: Joint, table: Table, *, memory_budget: float | None = None)
     if any(not inp.label.startswith("cotangent of") for inp in graph.inputs[first:]):
         raise ValueError("a joint graph that is cut takes its cotangents as inputs")
     original = frozenset(v.name for node in graph.nodes[: joint.nodes] for v in node.outputs)
+    graph = without_markers(graph)
     for tidy in (decompose, simplify, eliminate_common_subexpressions, eliminate_dead_code):
         graph = tidy(graph, table)
     sides = take_apart(graph, table, cotangents, len(joint.wrt), original)

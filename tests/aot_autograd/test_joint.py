@@ -8,9 +8,10 @@ import pytest
 import dyncomp
 from dyncomp.aot_autograd.functionalize import functionalize
 from dyncomp.aot_autograd.joint import joint
+from dyncomp.dtypes import float64
 from dyncomp.errors import NotDifferentiableError
 from dyncomp.graph.interp import run
-from dyncomp.graph.ir import verify
+from dyncomp.graph.ir import GraphBuilder, GraphOutput, array_type, verify
 from dyncomp.prims.table import TABLE
 
 STEP = 1e-6
@@ -163,3 +164,22 @@ def test_second_derivatives():
     second = joint(first.graph, TABLE, [0], [1])
     found = run(second.graph, TABLE, x, np.asarray(1.0), np.ones(3))[-1]
     np.testing.assert_allclose(found, np.exp(x) * (x**3 + 6 * x**2 + 6 * x))
+
+
+def test_nothing_goes_through_stop_gradient():
+    """Not even what is written through it: the array then has the derivative of the value written."""
+    builder = GraphBuilder(TABLE)
+    x = builder.add_input(array_type(float64, (3,)))
+    y = builder.emit("multiply", x, x)
+    stopped = builder.emit("stop_gradient", y)
+    total = builder.emit("reduce_sum", builder.emit("multiply", stopped, x), axes=(0,))
+    written = builder.emit("copy", x)
+    builder.emit("copy_", builder.emit("stop_gradient", written), builder.emit("sin", x))
+    changed = builder.emit("reduce_sum", written, axes=(0,))
+    graph = functionalize(builder.finish((GraphOutput(total), GraphOutput(changed))), TABLE)
+    made = joint(graph, TABLE, [0], [0, 1]).graph
+    values = np.array([1.0, 2.0, -3.0])
+    *_, first = run(made, TABLE, values, np.ones(()), np.zeros(()))
+    *_, second = run(made, TABLE, values, np.zeros(()), np.ones(()))
+    np.testing.assert_array_equal(first, values**2)
+    np.testing.assert_array_equal(second, np.cos(values))

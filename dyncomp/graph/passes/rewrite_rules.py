@@ -99,6 +99,12 @@ def update_of_everything(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict
     return _keep(inputs[1]) if whole else None
 
 
+@RULES.on("stop_gradient")
+def no_derivative_is_left(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    """Derivatives are in the graph before it is simplified."""
+    return inputs[0]
+
+
 # -- copies and conversions -------------------------------------------------------------------
 @RULES.on("copy", "contiguous")
 def copy_of_a_value(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:

@@ -384,6 +384,7 @@ VJPS: dict[str, Callable[..., Any]] = {
     "index_put": _put_vjp,
     "as_strided": _strided_vjp,
     "update_strided": _put_strided_vjp,
+    "stop_gradient": lambda ops, cts, inputs, outputs: (None,),
     "copy": _triangle_vjp("copy"),
     "contiguous": _triangle_vjp("copy"),
 }
@@ -405,6 +406,7 @@ _LINEAR = (
 )
 
 JVPS: dict[str, Callable[..., Any]] = {
+    "stop_gradient": lambda ops, tangents, inputs, outputs: None,
     **{name: linear_jvp(name) for name in _LINEAR},
     "reduce_max": _extreme_jvp,
     "reduce_min": _extreme_jvp,
