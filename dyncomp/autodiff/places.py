@@ -13,8 +13,6 @@ _NAME = re.compile(r"\w*")
 _STEP = re.compile(
     r"\.(?P<attribute>[^\W\d]\w*)|\[(?P<index>-?\d+)\]|\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]"
 )
-    r"\.(?P<attribute>[^\W\d]\w*)|\[(?P<index>-?\d+)\]|\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]"
-)
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ def store(step: tuple[bool, Any], holder: Any, value: Any) -> None:
 
 
 def places(f: Callable[..., Any], names: Sequence[str]) -> tuple[Place, ...]:
-    """The places that names speak of. Raises ``ValueError`` for what is no name of a place in ``f``'s arguments."""
+    """The places that names speak of. Raises ``ValueError`` for what is no place in ``f``'s arguments."""
     code = getattr(f, "__code__", None)
     if code is None:
         raise ValueError(f"wrt= names arguments of a Python function, and f is {type(f).__name__}")
