@@ -508,6 +508,8 @@ def wrap_array(tracer: Tracer, frontend: Frontend, obj: object, source: Source) 
     tracer.inputs.append(value)
     tracer.input_objects[var.name] = obj
     tracer.by_ref[ref] = value
+    if ("requires_grad", True) in facts.extra and facts.dtype.is_inexact:
+        tracer.builder.differentiated.add(var.name)
     _guard_array(tracer, obj, facts, type_, source)
     return value
 

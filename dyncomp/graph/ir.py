@@ -296,6 +296,7 @@ class GraphBuilder:
         self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
         # copies that the program sees as views of another value's memory: their names, and that value's
         self.seen_as_views: dict[str, str] = {}
+        self.differentiated: set[str] = set()  # inputs that the program may ask derivatives by
         self.producers: dict[str, Node] = {}
         self._counter = 0
 
