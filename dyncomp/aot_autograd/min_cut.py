@@ -10,6 +10,7 @@ near to linear.
 
 from __future__ import annotations
 
+
 class Network:
     """A network of ``count`` nodes. Flow enters with the supplies and leaves without limit at the sinks."""
 
@@ -127,4 +128,3 @@ class Network:
             for node in self._at[label]:
                 self._label[node] = self.count
             self._at[label].clear()
-

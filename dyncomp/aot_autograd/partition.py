@@ -1,8 +1,8 @@
 """The cut of a joint graph into a forward and a backward graph.
 
-The backward graph starts from *saved* values: inputs of the call and values that the forward graph gives. What
-lies between them and the gradients is computed again, just before it is needed. Which values these are says
-``saving.py``.
+The backward graph starts from *saved* values: inputs of the call and values that the forward graph gives.
+What lies between them and the gradients is computed again, just before it is needed. Which values these are
+says ``saving.py``.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def partition(joint: Joint, table: Table, *, memory_budget: float | None = None)
     are views of; nor is what nothing needs. What may give another result a second time is always saved.
 
     ``memory_budget``: how many bytes the saved values may take that are neither inputs nor outputs, or (up to
-    1) which part of what they would take; sizes as they were at capture. More is computed again then, products
-    and library routines too. Only what must not run twice is saved beyond the budget. It does not bound what
-    the backward graph allocates when it runs.
+    1) which part of what they would take; sizes as they were at capture. More is computed again then,
+    products and library routines too. Only what must not run twice is saved beyond the budget. It does not
+    bound what the backward graph allocates when it runs.
     """
     graph = joint.graph
     cotangents = len(joint.outputs)

@@ -1,13 +1,13 @@
 """Which values a forward graph saves for its backward graph: a minimum cut.
 
-Of each value it is decided whether the backward graph has it, of each node whether it runs there again. What
-this costs is time, reckoned in bytes moved: a saved value is written (its memory is read before) and read again;
-``OPERATIONS`` scalar operations take as long as moving a number; a node that no loop takes in reads its
-operands from memory and writes its result. Inputs and outputs are held anyway.
+Of each value it is decided whether the backward graph has it, of each node whether it runs there again.
+What this costs is time, reckoned in bytes moved: a saved value is written (its memory is read before) and
+read again; ``OPERATIONS`` scalar operations take as long as moving a number; a node that no loop takes in
+reads its operands from memory and writes its result. Inputs and outputs are held anyway.
 
-The network has a node for each value (is it *had*?) and one for each node of the graph (does it *run* again?),
-on the side of the sinks if so. A node that runs has its inputs: arcs without limit. A value that is had though
-its node does not run is saved: an arc with what that costs. To run again costs the supply.
+The network has a node for each value (is it *had*?) and one for each node of the graph (does it *run*
+again?), on the side of the sinks if so. A node that runs has its inputs: arcs without limit. A value that is
+had though its node does not run is saved: an arc with what that costs. To run again costs the supply.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def is_whole(out: GraphOutput) -> bool:
     return out.view is None and out.kind in ("array", "scalar")
 
 
-def take_apart(graph: Graph, table: Table, cotangents: int, gradients: int, original: frozenset[str]) -> Sides:
+def take_apart(
+    graph: Graph, table: Table, cotangents: int, gradients: int, original: frozenset[str]
+) -> Sides:
     """``original``: names of the values of the original graph: what may raise there runs in any case."""
     first, ends = len(graph.inputs) - cotangents, len(graph.outputs) - gradients
     live = {out.var.name for out in graph.outputs[:ends]} | {var.name for _, var in graph.mutations}
@@ -87,7 +89,7 @@ def bytes_of(var: Var) -> int:
 
 def choose(sides: Sides, table: Table, memory_budget: float | None = None) -> frozenset[str]:
     """Names of the values to save, inputs among them. See :func:`~.partition.partition`."""
-    choice = _Choice(sides, table)
+    choice = Choice(sides, table)
     free = choice.saved(0)
     if memory_budget is None:
         return free
@@ -106,13 +108,14 @@ def choose(sides: Sides, table: Table, memory_budget: float | None = None) -> fr
     return choice.filled(fits, more, limit)
 
 
-class _Choice:
+class Choice:
     """The network of one joint graph."""
 
     def __init__(self, sides: Sides, table: Table) -> None:
         self.sides = sides
         self.table = table
         self.held = sides.held
+        self.steps = 0  # of the solver so far
         wanted, self.nodes = self._wanted()
         inputs = {inp.var.name: inp.var for inp in sides.inputs}
         read = {v.name for node, _ in self.nodes for v in node.inputs} | wanted
@@ -156,6 +159,7 @@ class _Choice:
         for name in self.wanted:
             network.add_sink(had[name])
         sides = network.cut()
+        self.steps += network.steps
         runs = {v.name for run, (node, _) in enumerate(self.nodes, count) if sides[run] for v in node.outputs}
         return frozenset(name for name, place in had.items() if sides[place] and name not in runs)
 

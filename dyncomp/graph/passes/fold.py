@@ -17,8 +17,8 @@ _CREATION = ("full", "constant")
 
 
 def fold_constants(graph: Graph, table: OpTable) -> Graph:
-    """Fold nodes of constants with up to ``MAX_ELEMENTS`` elements, and elementwise functions of uniform values
-    of any size."""
+    """Fold nodes of constants with up to ``MAX_ELEMENTS`` elements, and elementwise functions of uniform
+    values of any size."""
     if not graph.functional or not any(node.op in _CREATION for node in graph.nodes):
         return graph
     return _Folder(graph, table).run()

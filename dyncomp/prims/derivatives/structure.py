@@ -162,9 +162,9 @@ def _along(ops: Ops, index: Var) -> int | None:
 
 
 def _odd_one(ops: Ops, x: Var, index: Vars, dims: Sequence[int]) -> tuple[int, list[int]] | None:
-    """Where all index arrays but one are positions along the axes of their shape, each along another one and
-    for a whole dimension of ``x``: the number of that one, and the dimensions for the axes of the shape. Each
-    element of ``x`` is read once at most then."""
+    """Where all index arrays but one are positions along the axes of their shape, each along another one
+    and for a whole dimension of ``x``: the number of that one, and the dimensions for the axes of the shape.
+    Each element of ``x`` is read once at most then."""
     axes = [_along(ops, var) for var in index]
     odd = axes.index(None) if None in axes else -1
     places = {axis: dims[k] for k, axis in enumerate(axes) if k != odd and axis is not None}
@@ -184,7 +184,7 @@ def _onto(ops: Ops, v: Var, x: Var, dims: Sequence[int]) -> Var:
 
 
 def _where_chosen(ops: Ops, x: Var, ct: Var, index: Var, axis: int) -> Var:
-    """``ct`` where the position along ``axis`` is ``index``, which is within bounds, and zeros; all three have
+    """``ct`` where the position along ``axis`` is ``index``, which is within bounds, and zeros. All have
     the shape of ``x``."""
     size = scalar(ops, index, x.shape[axis])
     place = ops.where(ops.less(index, zeros(ops, index)), ops.add(index, size), index)
