@@ -288,9 +288,7 @@ def run_pipeline(
     return _compile(graph, table, options, example_inputs, owner, on_status)
 
 
-def _differentiated(
-    graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None
-) -> tuple[int, ...]:
+def _differentiated(graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None) -> tuple[int, ...]:
     """The inputs that the arrays' library asks derivatives by."""
     if owner is None or owner.autograd is None:
         return ()

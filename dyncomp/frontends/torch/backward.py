@@ -24,7 +24,9 @@ def function(pair: GradientPair) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         for index in written:
             if args[index].is_leaf and args[index].requires_grad:
-                raise RuntimeError("a leaf that requires grad is written to")  # so the original runs and raises
+                raise RuntimeError(
+                    "a leaf that requires grad is written to"
+                )  # so the original runs and raises
         results = apply(*args)
         if plain:
             return results[0] if len(returned) == 1 else results[: len(returned)]

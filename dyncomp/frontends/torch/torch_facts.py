@@ -64,9 +64,7 @@ def _facts(obj: Any, dtype: DType, strides: tuple[int, ...], grad_mode: bool) ->
     checks = () if _cannot_be_negated(obj) else (NOT_NEGATED,)
     if dtype.is_complex:
         checks = (*checks, NOT_CONJUGATED)
-    return ArrayFacts(
-        "array", type(obj), dtype, shape, strides, device_of(obj), extra=extra, checks=checks
-    )
+    return ArrayFacts("array", type(obj), dtype, shape, strides, device_of(obj), extra=extra, checks=checks)
 
 
 def device_of(obj: Any) -> Device:
