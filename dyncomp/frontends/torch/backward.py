@@ -71,12 +71,14 @@ def _function_class(pair: GradientPair) -> Any:
     from_input = tuple(k for is_input, k in pair.saved if is_input)
     from_output = tuple(k for is_input, k in pair.saved if not is_input)
     order = _order(pair.saved)
+    written = frozenset(index for index, _ in pair.written)
     others = tuple(k for k in range(count) if k not in differentiable)
 
     def forward(ctx: Any, *args: Any) -> Any:
         found = forward_graph(*args)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*[args[k] for k in from_input], *[found[k] for k in from_output])
+        held = [args[k].clone() if k in written else args[k] for k in from_input]
+        ctx.save_for_backward(*held, *[found[k] for k in from_output])
         if others:
             ctx.mark_non_differentiable(*[found[k] for k in others if isinstance(found[k], torch.Tensor)])
         if pair.integers:
@@ -91,8 +93,8 @@ def _function_class(pair: GradientPair) -> Any:
             return (None,) * ctx.given
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "a second derivative through code that dyncomp compiled (create_graph=True) is not supported: "
-                "call the function under dyncomp.set_stance('force_eager')"
+                "a second derivative through code that dyncomp compiled (create_graph=True) is not supported: call "
+                "it under dyncomp.set_stance('force_eager')"
             )
         saved = ctx.saved_tensors
         if order is not None:
