@@ -270,7 +270,7 @@ def run_pipeline(
         _verify_after("capture", graph, table)
     wrt = _differentiated(graph, example_inputs, owner)
     if wrt:
-        whole = expand(functionalize(graph, table), table)
+        whole = functionalize(graph, table)  # derivatives go through its markers
         made: list[Compiled] = []
 
         def compile_half(half: Graph) -> Callable[..., Any]:

@@ -93,8 +93,8 @@ def _function_class(pair: GradientPair) -> Any:
             return (None,) * ctx.given
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "a second derivative through code that dyncomp compiled (create_graph=True) is not supported: call "
-                "it under dyncomp.set_stance('force_eager')"
+                "a second derivative through code that dyncomp compiled (create_graph=True) is not there yet: "
+                "call it under dyncomp.set_stance('force_eager')"
             )
         saved = ctx.saved_tensors
         if order is not None:

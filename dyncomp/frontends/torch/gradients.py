@@ -7,12 +7,12 @@ A value requires a gradient where it depends on an input that does, by what is c
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import COPY, Node, Var
-from ...prims.markers import STOP
+from ...prims.markers import CUSTOM, STOP
 from ..base import ArrayRef, Rule, TraceContext
 from .library import torch
 from .operands import tensor
@@ -107,6 +107,38 @@ def _all_detached(tx: TraceContext, value: Any) -> Any:
     return value
 
 
+# -- derivatives where torch's own choice is another than the op's -----------------------------------------
+def with_gradient(tx: TraceContext, value: Var, *gradients: tuple[Var, Callable[[Var], Var]]) -> Var:
+    """``value``, whose gradient by each of some values is made of the cotangent by the function beside it; by
+    others it is zero."""
+    wanted = [(x, make) for x, make in gradients if requires(tx, x)]
+    if not wanted:
+        return value
+    device = value.type.device
+    stand_in = tx.ops.full(shape=value.shape, value=0.0, dtype=value.dtype, device=device)
+    made = [make(stand_in) for _, make in wanted]
+    (found,) = tx.ops.custom_gradient(value, stand_in, *made, *(x for x, _ in wanted), outputs=1)
+    return found  # type: ignore[no-any-return]
+
+
+def where_true(tx: TraceContext, mask: Var) -> Callable[[Var], Var]:
+    """The cotangent where a mask is true, 0 elsewhere."""
+
+    def gradient(cotangent: Var) -> Var:
+        zero = tx.ops.full(
+            shape=cotangent.shape, value=0.0, dtype=cotangent.dtype, device=cotangent.type.device
+        )
+        found: Var = tx.ops.where(mask, cotangent, zero)
+        return found
+
+    return gradient
+
+
+def is_differentiated(tx: TraceContext, *values: Var) -> bool:
+    """Whether one of the values requires a gradient, here."""
+    return is_on(tx) and any(requires(tx, v) for v in values)
+
+
 # -- rules ------------------------------------------------------------------------------------
 def under_autograd(rule: Rule, name: str) -> Rule:
     """``rule`` for the function ``name``, where values may require a gradient."""
@@ -134,7 +166,7 @@ def _check(tx: TraceContext, nodes: Sequence[Node], name: str) -> None:
                 raise Unsupported(f"torch's {name} writes where autograd does not see it")
             continue
         row: Any = table[node.op]
-        if row.vjp is not None or row.decomp is not None or node.op == STOP:
+        if row.vjp is not None or row.decomp is not None or node.op in (STOP, CUSTOM):
             continue
         exact = not any(v.dtype.is_inexact for v in node.outputs)
         if not exact and any(requires(tx, v) for v in node.inputs):

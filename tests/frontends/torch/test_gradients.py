@@ -103,7 +103,10 @@ class Block(nn.Module):
 class Residual(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.second = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, 3, padding=1, bias=False)
+        self.first, self.second = (
+            nn.Conv2d(3, 6, 3, padding=1, bias=False),
+            nn.Conv2d(6, 6, 3, padding=1, bias=False),
+        )
         self.norm, self.again = nn.BatchNorm2d(6), nn.BatchNorm2d(6)
         self.relu = nn.ReLU(inplace=True)
         self.pool = nn.MaxPool2d(2)
