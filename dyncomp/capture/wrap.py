@@ -502,14 +502,13 @@ def wrap_array(tracer: Tracer, frontend: Frontend, obj: object, source: Source) 
     index = len(tracer.builder.inputs)
     shape, strides = array_dims(tracer, obj, facts, source, index)
     type_ = ArrayType(facts.dtype, shape, strides, facts.device)
-    var = tracer.builder.add_input(type_, "array", source.expr())
+    differentiated = ("requires_grad", True) in facts.extra and facts.dtype.is_inexact
+    var = tracer.builder.add_input(type_, "array", source.expr(), differentiated)
     ref = ArrayRef(var, "array", frontend.name, not facts.writeable)
     value = ArrayValue(ref, facts.pytype, source)
     tracer.inputs.append(value)
     tracer.input_objects[var.name] = obj
     tracer.by_ref[ref] = value
-    if ("requires_grad", True) in facts.extra and facts.dtype.is_inexact:
-        tracer.builder.differentiated.add(var.name)
     _guard_array(tracer, obj, facts, type_, source)
     return value
 

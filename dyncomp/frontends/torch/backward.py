@@ -66,8 +66,7 @@ class _Views:
 def _function_class(pair: GradientPair) -> Any:
     forward_graph = pair.forward
     backward_graph: list[Callable[..., Sequence[Any]]] = []
-    differentiable, wrt = pair.differentiable, pair.wrt
-    count, inputs = pair.count, pair.inputs
+    differentiable, wrt, count = pair.differentiable, pair.wrt, pair.count
     from_input = tuple(k for is_input, k in pair.saved if is_input)
     from_output = tuple(k for is_input, k in pair.saved if not is_input)
     order = _order(pair.saved)
@@ -76,43 +75,52 @@ def _function_class(pair: GradientPair) -> Any:
 
     def forward(ctx: Any, *args: Any) -> Any:
         found = forward_graph(*args)
-        ctx.set_materialize_grads(False)
-        held = [args[k].clone() if k in written else args[k] for k in from_input]
+        held = [args[k] for k in from_input]
+        if written:
+            held = [x.clone() if k in written else x for k, x in zip(from_input, held)]
         ctx.save_for_backward(*held, *[found[k] for k in from_output])
         if others:
+            # zeros in place of cotangents would be made for these too
+            ctx.set_materialize_grads(False)
             ctx.mark_non_differentiable(*[found[k] for k in others if isinstance(found[k], torch.Tensor)])
+            ctx.like = [(found[k].shape, found[k].dtype, found[k].device) for k in differentiable]
         if pair.integers:
-            ctx.integers = tuple(_integer(b, args, found, inputs) for b in pair.integers)
-        ctx.like = [(found[k].shape, found[k].dtype, found[k].device) for k in differentiable]
-        ctx.given = len(args)
+            ctx.integers = tuple(_integer(b, args, found, pair.inputs) for b in pair.integers)
         return tuple(found[:count])
 
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        chosen = [cotangents[k] for k in differentiable]
-        if all(c is None for c in chosen):
-            return (None,) * ctx.given
+        gradients: list[Any] = [None] * len(ctx.needs_input_grad)
+        if others:
+            given = [cotangents[k] for k in differentiable]
+            if all(c is None for c in given):
+                return tuple(gradients)
+            given = [_filled(c, like) for c, like in zip(given, ctx.like)]
+        else:
+            given = [c.contiguous() for c in cotangents]
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "a second derivative through code that dyncomp compiled (create_graph=True) is not there yet: "
+                "no second derivative through code that dyncomp compiled (create_graph=True) is there yet: "
                 "call it under dyncomp.set_stance('force_eager')"
             )
         saved = ctx.saved_tensors
         if order is not None:
             saved = [saved[k] for k in order]
-        given = [
-            torch.zeros(shape, dtype=dtype, device=device) if c is None else c.contiguous()
-            for c, (shape, dtype, device) in zip(chosen, ctx.like)
-        ]
         if not backward_graph:
             backward_graph.append(pair.backward())
         found = backward_graph[0](*saved, *given, *(ctx.integers if pair.integers else ()))
-        gradients = [None] * ctx.given
         for k, gradient in zip(wrt, found):
             gradients[k] = gradient
         return tuple(gradients)
 
     members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return type("CompiledGraph", (torch.autograd.Function,), members)
+
+
+def _filled(cotangent: Any, like: tuple[Any, Any, Any]) -> Any:
+    if cotangent is not None:
+        return cotangent.contiguous()
+    shape, dtype, device = like
+    return torch.zeros(shape, dtype=dtype, device=device)
 
 
 def _order(saved: Sequence[tuple[bool, int]]) -> tuple[int, ...] | None:

@@ -130,8 +130,8 @@ class _Call:
 
 @dataclasses.dataclass(eq=False)
 class _Gradient:
-    """The gradient of a routine by its tensors ``by``: called with the routine's tensors and cotangents of its
-    results of floating-point dtypes, it runs the routine once more, under autograd."""
+    """The gradient of a routine by its tensors ``by``: called with the routine's tensors and cotangents of
+    its results of floating-point dtypes, it runs the routine once more, under autograd."""
 
     call: _Call
     by: tuple[int, ...]

@@ -20,8 +20,8 @@ def routine_vjp(
     dtypes: object,
     shapes: object,
 ) -> tuple[Var | None, ...]:
-    """By the library's own reverse mode: ``callee.function.gradient(which)`` is a routine of the arguments and
-    of cotangents of the results of inexact dtypes. ``TypeError`` where there is none."""
+    """By the library's own reverse mode: ``callee.function.gradient(which)`` is a routine of the arguments
+    and of cotangents of the results of inexact dtypes. ``TypeError`` where there is none."""
     make = getattr(callee.function, "gradient", None)
     if make is None:
         raise TypeError("what it calls is not known to dyncomp")
