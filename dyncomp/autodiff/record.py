@@ -166,7 +166,7 @@ class Recorded:
         piece = Piece(whole, wrt, options, examples)
         compiled = piece.compile(self.extend(piece))
         piece.examples = ()
-        count = len(whole.outputs)
+        count = sum(not out.hidden for out in whole.outputs)
         run = compiled.call
         state = self.state
 
