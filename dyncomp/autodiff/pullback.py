@@ -43,7 +43,7 @@ def pullback(run: Run, numbers: Sequence[int]) -> Callable[..., Sequence[Any]]:
     halved: Halved = run.piece.halved
     graph, halves = run.piece.graph, halved.halves
     results = iter([*run.outputs, *run.more])
-    found = [None if out.hidden else next(results) for out in halves.forward.outputs]
+    found: list[Any] = [None if out.hidden else next(results) for out in halves.forward.outputs]
     places = {"input": run.inputs, "output": found}
     saved = [
         np.array(places[at.kind][at.index], order="K")

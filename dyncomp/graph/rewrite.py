@@ -214,7 +214,7 @@ def emit_window(builder: GraphBuilder, base: Var, view: ViewOf) -> Var:
     elif params is not None:
         found = emit_reshape(builder, builder.emit("strided_slice", base, **params), shape)
     else:
-        kept = {"shape": view.shape, "strides": view.strides, "offset": view.offset}
+        kept: dict[str, Any] = {"shape": view.shape, "strides": view.strides, "offset": view.offset}
         made: Var = builder.emit("as_strided", base, **kept)
         return made
     back = tuple(sorted(range(len(moving)), key=moving.__getitem__))
