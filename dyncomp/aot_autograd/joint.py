@@ -16,7 +16,7 @@ from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
-from ..graph.rewrite import Rebuilder
+from ..graph.rewrite import Rebuilder, emit_window
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
 from ..prims.pointwise.partials import scalar, zeros
@@ -31,7 +31,7 @@ class Joint:
 
     ``graph``: inputs of the original and a cotangent for each of ``outputs`` (unless they are ones); outputs
     of the original and a gradient for each of ``wrt`` (of an input that no output depends on: zeros).
-    ``nodes``: how many of its nodes are the original's.
+    ``nodes``: how many of its nodes are the original's, the values of outputs that are views among them.
     """
 
     graph: Graph
@@ -64,15 +64,24 @@ def joint(
     builder = Rebuilder(graph, table)
     for node in graph.nodes:
         builder.keep(node)
-    differentiated = [graph.outputs[k].var for k in chosen]
-    reverse = Reverse(builder, table, graph.nodes, [graph.inputs[k].var for k in wrt], differentiated)
+    differentiated = [seen(builder, graph, graph.outputs[k]) for k in chosen]
+    nodes = tuple(builder.nodes)
+    reverse = Reverse(builder, table, nodes, [graph.inputs[k].var for k in wrt], differentiated)
     for k, var in zip(chosen, differentiated):
         reverse.add(var, scalar(reverse.ops, var, 1.0) if ones else _cotangent(builder, var, k))
     reverse.run()
     gradients = [reverse.gradient(graph.inputs[k].var) for k in wrt]
     made = builder.finish((*graph.outputs, *map(GraphOutput, gradients)))
     made = replace(made, name=graph.name, mutations=graph.mutations, functional=True)
-    return Joint(made, chosen, tuple(wrt), len(graph.nodes))
+    return Joint(made, chosen, tuple(wrt), len(nodes))
+
+
+def seen(builder: Rebuilder, graph: Graph, out: GraphOutput) -> Var:
+    """An output as the caller sees it: the value of a view is in no graph."""
+    if out.view is None:
+        return out.var
+    written = dict(graph.mutations) if out.view.kind == "input" else {}
+    return emit_window(builder, written.get(out.view.index, out.var), out.view)
 
 
 def _cotangent(builder: Rebuilder, var: Var, number: int) -> Var:

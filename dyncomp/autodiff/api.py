@@ -21,7 +21,9 @@ from ..errors import GraphBreakError, NotDifferentiableError
 from ..graph.ir import Graph
 from . import traced
 from .places import places
-from .record import Piece, Recorded, Run, described, new_config
+from .pullback import forward
+from .pullback import pullback as pullback_of
+from .record import Extend, Piece, Recorded, Run, described, graph_of, new_config
 
 Function = Callable[..., Any]
 
@@ -160,22 +162,26 @@ def _by_argument(run: Run, found: Sequence[Any], wanted: Sequence[Any]) -> list[
     return [known[id(array)] if id(array) in known else np.zeros_like(array) for array in wanted]
 
 
-def _recorded(f: Function, numbers: tuple[int, ...]) -> Recorded:
+def _recorded(f: Function, numbers: tuple[int, ...], extend: Extend) -> Recorded:
     """``f`` compiled for derivatives by these arguments. A function keeps it: it is asked again and again."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
-        return Recorded(f, numbers)
+        return Recorded(f, numbers, extend)
     made = names.get("_dyncomp_recorded", {})
     if any(known.function is not f for known in made.values()):
         made = {}  # functools.wraps copied another function's
-    if numbers not in made:
-        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers)}
-    return made[numbers]
+    key = (numbers, extend)
+    if key not in made:
+        names["_dyncomp_recorded"] = made = {**made, key: Recorded(f, numbers, extend)}
+    found: Recorded = made[key]
+    return found
 
 
-def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[Recorded, Any, Run, list[Any]]:
+def _kept(
+    f: Function, numbers: tuple[int, ...], args: Sequence[Any], extend: Extend = graph_of
+) -> tuple[Recorded, Any, Run, list[Any]]:
     """A call whose graph is run again: it may write nothing that it did not make."""
-    recorded = _recorded(f, numbers)
+    recorded = _recorded(f, numbers, extend)
     value, run, wanted = recorded.call(args, {})
     if run.piece.graph.mutations:
         raise NotDifferentiableError(f"{recorded.name} writes into arrays that it did not make")
@@ -193,12 +199,11 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     if is_compiling():
         return traced.pulled_back(f, name_of(f))(*primals)
     value, run, wanted, numbers = _run(f, primals)
-    # the program may write into its arrays before the cotangent is there
-    inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
+    pull = pullback_of(run, numbers)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given = _as_results(cotangent, value, "cotangent")
-        found = _pulled(run.piece, numbers)(inputs, *given)
+        found = pull(*given)
         return tuple(_like(g, a) for g, a in zip(_by_argument(run, found, wanted), primals))
 
     return value, pullback
@@ -222,7 +227,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 
 def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tuple[int, ...]]:
     """A call of ``f``, and which outputs of the graph its results are."""
-    recorded, value, run, wanted = _kept(f, tuple(range(len(primals))), primals)
+    recorded, value, run, wanted = _kept(f, tuple(range(len(primals))), primals, forward)
     numbers = [run.number_of(result) for result in _results(value)]
     if None in numbers or not numbers:
         raise NotDifferentiableError(f"a result of {recorded.name} was made outside of the captured graph")

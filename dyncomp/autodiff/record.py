@@ -39,6 +39,7 @@ class Piece:
         self.wrt = wrt
         self.options = options
         self.examples = examples
+        self.halved: Any = None  # a forward and a backward graph (``pullback.py``)
         self._compiled: dict[object, Callable[..., Any]] = {}
 
     def compiled(self, key: object, make: Callable[[], Graph]) -> Callable[..., Any]:
@@ -90,6 +91,13 @@ def new_config() -> CaptureConfig:
     return config
 
 
+Extend = Callable[[Piece], Graph]
+
+
+def graph_of(piece: Piece) -> Graph:
+    return piece.graph
+
+
 class Recorded:
     """``function``, compiled. ``extend(piece)`` gives the graph that a call runs: the captured one, and
     behind its outputs what is to come with them."""
@@ -98,7 +106,7 @@ class Recorded:
         self,
         function: Callable[..., Any],
         argnums: tuple[int, ...],
-        extend: Callable[[Piece], Graph] = lambda piece: piece.graph,
+        extend: Extend = graph_of,
     ) -> None:
         self.function = function
         self.name = getattr(function, "__qualname__", repr(function))
@@ -166,7 +174,7 @@ class Recorded:
         piece = Piece(whole, wrt, options, examples)
         compiled = piece.compile(self.extend(piece))
         piece.examples = ()
-        count = len(whole.outputs)
+        count = sum(not out.hidden for out in whole.outputs)
         run = compiled.call
         state = self.state
 

@@ -71,7 +71,7 @@ class Value:
     and its index there; a point or gather value without a home is computed wherever it is read. ``rank``:
     how many reductions of its own cluster it waits for. ``cost``, ``loads`` and ``weight`` (scalar
     operations, memory reads, statements) include what it computes of values without a home; ``leaves`` are
-    those with one.
+    those with one. ``widest``: the most elements of what is computed of it element by element.
     ``borrowed``: the place is a window of other memory that the value was written to anyway; it holds the
     value until something else is written there.
     """
@@ -92,6 +92,7 @@ class Value:
     cost: float = 0.0
     loads: int = 0
     weight: int = 0
+    widest: int = 0
     raises: bool = False
     leaves: frozenset[Value] = frozenset()
     borrowed: bool = False
