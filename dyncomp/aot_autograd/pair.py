@@ -18,7 +18,7 @@ from ..graph.ir import Graph, GraphOutput, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
 from ..prims.markers import STOP
 from ..symbolic.integers import SymInt
-from .joint import Table, joint
+from .joint import Table, joint, on_the_way
 from .partition import Halves, Saved, partition
 
 # Makes a graph runnable; of the forward graph there are examples of the inputs.
@@ -62,6 +62,13 @@ def _depending(graph: Graph, wrt: Sequence[int]) -> frozenset[str]:
         if node.op != STOP and any(v.name in found for v in node.inputs):
             found.update(v.name for v in node.outputs if v.dtype.is_inexact)
     return frozenset(found)
+
+
+def _connected(graph: Graph, wrt: Sequence[int], outputs: Sequence[int]) -> tuple[int, ...]:
+    """The inputs that some of these outputs depend on: the others have no gradient, not even zero."""
+    values = [graph.outputs[k].var for k in outputs]
+    found = on_the_way(graph.nodes, [graph.inputs[k].var for k in wrt], values)
+    return tuple(k for k in wrt if graph.inputs[k].var.name in found)
 
 
 def _is_reached(out: GraphOutput, reached: frozenset[str]) -> bool:
@@ -125,7 +132,8 @@ class _Pair:
         self.wrt = wrt
         self.lock = threading.Lock()
         self.memory_budget = memory_budget
-        whole = joint(plain, table, wrt, differentiable)
+        self.primary = _connected(plain, wrt, differentiable)
+        whole = joint(plain, table, self.primary, differentiable)
         self.halves = partition(whole, table, memory_budget=memory_budget, seen=True, written=written)
         self.count = len(plain.outputs)
         known = {v.name for v in plain.values()}
@@ -165,8 +173,11 @@ class _Pair:
         """The backward graph for cotangents of these outputs of the forward graph and gradients by these of
         its inputs; ``None`` where there is nothing to compute."""
         outputs = tuple(k for k in self.differentiable if given[k])
-        wrt = tuple(k for k in self.wrt if wanted[k])
-        if not outputs or not wrt:
+        if any(k not in self.places for k in outputs):
+            raise NotDifferentiableError("a second derivative through a value that is only saved")
+        wrt = _connected(self.plain, self.wrt, [self.places[k] for k in outputs])
+        wrt = tuple(k for k in wrt if wanted[k])
+        if not wrt:
             return None
         with self.lock:
             halves, saved = self._cut(outputs, wrt)
@@ -183,7 +194,7 @@ class _Pair:
 
     def _cut(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> tuple[Halves, tuple[int, ...]]:
         """The halves for these outputs and inputs, and which of the saved values their backward graph takes."""
-        if wrt == self.wrt and outputs == tuple(k for k in self.differentiable if k < self.count):
+        if wrt == self.primary and outputs == tuple(k for k in self.differentiable if k < self.count):
             return self.halves, tuple(range(len(self.halves.saved)))
         whole = joint(self.plain, self.table, wrt, [self.places[k] for k in outputs])
         numbers = {
