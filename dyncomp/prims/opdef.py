@@ -166,7 +166,8 @@ class OpDef:
     outputs follow NumPy's K order. ``ref`` is the NumPy reference on arrays: the executable definition.
     ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
-    ``no_derivative``: why it has none.
+    ``no_derivative``: why it has none. ``batch(operands, **params)`` is its batching rule (of prims, see
+    ``batching/operands.py``); ``not_batchable``: why it has none.
     ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
     and ``jvp`` are made (``pointwise/partials.py``).
     ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
@@ -188,6 +189,8 @@ class OpDef:
     vjp: Callable[..., Any] | None = None
     jvp: Callable[..., Any] | None = None
     no_derivative: str = ""
+    batch: Callable[..., Any] | None = None
+    not_batchable: str = ""
     samples: Callable[[], Iterable[Sample]] | None = None
     dtypes: tuple[DType, ...] = ALL
     tolerance: Tolerance = Tolerance()
