@@ -31,6 +31,9 @@ from .report.explain import Explanation, explain
 
 if TYPE_CHECKING:
     from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
+    from .autodiff.custom import custom_vjp
+    from .autodiff.trees import register_tree
+    from .frontends.derivatives import stop_gradient
 
 __version__ = "0.1.0"
 __all__ = [
@@ -44,6 +47,7 @@ __all__ = [
     "assume_constant_result",
     "compile",
     "current_stance",
+    "custom_vjp",
     "disable",
     "error_on_graph_break",
     "explain",
@@ -56,9 +60,11 @@ __all__ = [
     "list_backends",
     "mark_dynamic",
     "mark_static",
+    "register_tree",
     "reset",
     "set_stance",
     "stats",
+    "stop_gradient",
     "substitute",
     "value_and_grad",
     "vjp",
@@ -69,7 +75,7 @@ _logs.configure(_os.environ)
 def __getattr__(name: str) -> object:
     """Derivatives, which are imported when they are first asked for."""
     if name in __all__:
-        from .autodiff import api
+        from . import autodiff
 
-        return globals().setdefault(name, getattr(api, name))
+        return globals().setdefault(name, getattr(autodiff, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .aot_autograd.expand import expand, has_markers
 from .aot_autograd.functionalize import functionalize
 from .dataclass import dataclass, field
 from .device import CPU
@@ -52,6 +53,7 @@ class Pass:
 
 PASSES: tuple[Pass, ...] = (
     Pass("functionalize", functionalize, "views and in-place writes become pure values and mutations"),
+    Pass("expand", expand, "markers of derivatives become the derivatives"),
     Pass("decompose", decompose, "composites become prims"),
     Pass("fold", fold_constants, "nodes of constants are computed"),
     Pass("simplify", simplify, "rules that are exact in IEEE arithmetic"),
@@ -137,7 +139,9 @@ def _eager(
     graph: Graph, table: OpTable, options: Options, owner: ArrayOwner | None, compiled: Compiled
 ) -> None:
     """Interpret the functional graph with NumPy, without decomposing anything."""
-    compiled.graph_after = _timed(compiled, "functionalize", lambda: functionalize(graph, table))
+    compiled.graph_after = _timed(
+        compiled, "functionalize", lambda: expand(functionalize(graph, table), table)
+    )
     Dump(options.dump, graph).graph("functionalize", compiled.graph_after)
     if options.debug_verify:
         _verify_after("functionalize", compiled.graph_after, table)
@@ -201,7 +205,7 @@ def _staged(
         parts.artifacts.append(artifact)
         return artifact.call
 
-    whole = functionalize(graph, table)
+    whole = expand(functionalize(graph, table), table)
     for tidy in (simplify, eliminate_common_subexpressions, eliminate_dead_code):
         # before the cut, which makes values of all that later stages read
         whole = tidy(whole, table)
@@ -265,6 +269,8 @@ def run_pipeline(
     if options.debug_verify:
         _verify_after("capture", graph, table)
     if callable(options.backend):
+        if has_markers(graph, table):
+            graph = expand(functionalize(graph, table), table)
         examples = example_inputs if owner is None else [owner.to_numpy(x) for x in example_inputs]
         _run_custom(options.backend, graph, examples, compiled)
         compiled.call = _report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))

@@ -223,8 +223,6 @@ def test_gradients_in_compiled_code_and_of_compiled_functions():
     compiled = dyncomp.compile(descend)
     for _ in range(2):
         np.testing.assert_array_equal(compiled(x, 3), descend(x, 3))
-    with pytest.raises(NotDifferentiableError):
-        dyncomp.grad(lambda x: (by_f(x) ** 2).sum())(x)
 
 
 def test_explain_shows_the_kernels_of_the_gradient():
@@ -243,7 +241,7 @@ def test_explain_shows_the_kernels_of_the_gradient():
 # -- errors -----------------------------------------------------------------------------------
 def test_arguments_that_have_no_derivative():
     for bad in (np.arange(3), 2, "x", [1, 2]):
-        with pytest.raises(TypeError, match="argument 0 is"):
+        with pytest.raises(TypeError, match="argument 0 of"):
             dyncomp.grad(lambda x: x.sum())(bad)
     with pytest.raises(TypeError, match="argnums names argument 3"):
         dyncomp.grad(lambda x: x.sum(), argnums=3)(np.ones(2))
@@ -317,9 +315,10 @@ def test_writes_to_arguments_are_refused():
         dyncomp.grad(f)(np.ones(3))
 
 
-def test_a_result_that_was_made_elsewhere_is_refused():
-    with pytest.raises(NotDifferentiableError):
-        dyncomp.grad(lambda x: 3.0)(np.ones(3))
+def test_constants_and_identities():
+    np.testing.assert_array_equal(dyncomp.grad(lambda x: 3.0)(np.ones(3)), np.zeros(3))
+    assert dyncomp.grad(lambda x: x)(2.0) == 1.0
+    assert dyncomp.value_and_grad(lambda x: x)(2.0) == (2.0, 1.0)
 
 
 # -- products with the Jacobian, and all of it ------------------------------------------------------

@@ -13,9 +13,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from ..errors import Unsupported
+from ..errors import NotDifferentiableError, Unsupported
 from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Node, OpTable, Var, ViewOf, same_shape
 from ..graph.rewrite import Rebuilder, emit_reshape, frozen_key, strides_agree, with_strides
+from ..prims.markers import STOP
+from ..prims.opdef import Marker
 from ..symbolic.integers import Dim, hint, same
 
 
@@ -133,7 +135,7 @@ class _Functionalizer:
         self.aliases[node.out.name] = alias
 
     def _compute(self, node: Node) -> None:
-        inputs = tuple(self.read(self.aliases[v.name]) for v in node.inputs)
+        inputs = self._operands(node)
         if inputs == node.inputs:
             self.builder.keep(node)
             values = node.outputs
@@ -142,6 +144,18 @@ class _Functionalizer:
             values = made if isinstance(made, tuple) else (made,)
         for var, value in zip(node.outputs, values, strict=True):
             self._add_base(var, value)
+
+    def _operands(self, node: Node) -> tuple[Var, ...]:
+        aliases = [self.aliases[v.name] for v in node.inputs]
+        lower = self.table[node.op].lower  # type: ignore[attr-defined]
+        if isinstance(lower, Marker):
+            first = len(aliases) - lower.variables(len(aliases), **node.kwargs)
+            if any(alias.base.version for alias in aliases[first:]):
+                raise NotDifferentiableError(
+                    "a function writes into an argument that it is differentiated by"
+                    + ("" if node.loc is None else f" ({node.loc})")
+                )
+        return tuple(map(self.read, aliases))
 
     # -- reading --------------------------------------------------------------------------------
     def read(self, alias: _Alias) -> Var:
@@ -192,7 +206,7 @@ class _Functionalizer:
         node, parent = alias.node, alias.parent
         assert node is not None and parent is not None
         params = node.kwargs
-        if node.op == "stop_gradient":
+        if node.op == STOP:
             return value
         if node.op == "transpose":
             perm = params["perm"]
@@ -307,7 +321,7 @@ def _view_offset(node: Node, parent: ArrayType) -> Dim:
         return -offset * parent.strides[params["axis1"]]
     if node.op == "as_strided":
         return params["offset"]
-    if node.op in ("transpose", "reshape", "broadcast_in_dim", "stop_gradient"):
+    if node.op in ("transpose", "reshape", "broadcast_in_dim") or node.op == STOP:
         return 0
     raise Unsupported(f"an output that is a {node.op} view")
 

@@ -17,13 +17,12 @@ from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
+from ..prims.markers import CUSTOM, STOP
 from ..prims.opdef import OpDef
 from ..prims.pointwise.partials import scalar, zeros
 from ..prims.table import TABLE
 
 Table = Mapping[str, OpDef]
-
-STOP = "stop_gradient"
 
 
 @dataclass(frozen=True)
@@ -124,6 +123,9 @@ class Reverse:
         cotangents = tuple(self.cotangents.get(v.name) for v in node.outputs)
         if all(ct is None for ct in cotangents):
             return
+        if node.op == CUSTOM:
+            self._custom(node, cotangents)
+            return
         row, params = row_of(node, self.table)
         if row.vjp is None:
             raise refusal(node, row.no_derivative or "it has no derivative")
@@ -135,6 +137,23 @@ class Reverse:
         for var, cotangent in zip(node.inputs, found, strict=True):
             if cotangent is not None:
                 self.add(var, cotangent)
+
+    def _custom(self, node: Node, cotangents: Sequence[Var | None]) -> None:
+        """Through a marker that has gradients of stand-ins for its cotangents: what depends on the stand-ins
+        is emitted once more, of the cotangents."""
+        count = len(node.outputs)
+        given = [zeros(self.ops, v) if ct is None else ct for v, ct in zip(node.outputs, cotangents)]
+        found = dict(zip((v.name for v in node.inputs[count : 2 * count]), given))
+        for made in self.nodes:
+            if made.op == CUSTOM or not any(v.name in found for v in made.inputs):
+                continue
+            inputs = (found.get(v.name, v) for v in made.inputs)
+            again = self.builder.emit(made.op, *inputs, loc=made.loc, **made.kwargs)
+            outputs = again if isinstance(again, tuple) else (again,)
+            found.update(zip((v.name for v in made.outputs), outputs))
+        rest = node.inputs[2 * count :]
+        for gradient, var in zip(rest[: len(rest) // 2], rest[len(rest) // 2 :]):
+            self.add(var, found.get(gradient.name, gradient))
 
     def gradient(self, var: Var) -> Var:
         found = self.cotangents.get(var.name)

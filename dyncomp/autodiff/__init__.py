@@ -1,1 +1,18 @@
 """Derivatives of NumPy functions; see README.md."""
+
+from ..frontends.derivatives import stop_gradient
+from .api import grad, hessian, jacobian, jvp, value_and_grad, vjp
+from .custom import custom_vjp
+from .trees import register_tree
+
+__all__ = [
+    "custom_vjp",
+    "grad",
+    "hessian",
+    "jacobian",
+    "jvp",
+    "register_tree",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+]

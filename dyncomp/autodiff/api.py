@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -13,84 +14,119 @@ import numpy as np
 from .. import pipeline
 from ..aot_autograd.joint import joint
 from ..aot_autograd.pushforward import pushforward
+from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
-from ..capture.environment.regions import disable
-from ..errors import NotDifferentiableError
+from ..capture.environment.regions import captured_whole, disable, is_compiling
+from ..errors import GraphBreakError, NotDifferentiableError
 from ..graph.ir import Graph
-from .record import NoResult, Piece, Recorded, Run, described
+from . import traced
+from .record import Piece, Recorded, Run, described, new_config
 
 Function = Callable[..., Any]
 
 
 # -- gradients ----------------------------------------------------------------------------------
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """The gradient of ``f``, a function of NumPy arrays with a real scalar result.
+    """The gradient of ``f``, a function with a real scalar result.
 
     ``argnums``: the positional argument to differentiate by, or several of them (then the result is a tuple).
-    ``has_aux``: ``f`` gives a pair ``(result, more)``; then so does what is returned: ``(gradient, more)``. A
-    gradient has its argument's shape and dtype; of a complex argument ``x + iy`` it is ``df/dx + i df/dy``.
-    Where ``f`` is not smooth, it is a subgradient: 0 for ``abs`` at 0, equal shares for ties of ``max``.
+    An argument is a floating-point array or number, or a tree of such: dicts, lists, tuples, named tuples,
+    dataclasses and classes given to :func:`register_tree`, nested; its gradient is a tree like it, with
+    ``None`` for leaves of other kinds. ``has_aux``: ``f`` gives a pair ``(result, more)``; then so does what
+    is returned: ``(gradient, more)``. A gradient has its argument's shape and dtype; of a complex argument
+    ``x + iy`` it is ``df/dx + i df/dy``. Where ``f`` is not smooth, it is a subgradient: 0 for ``abs`` at 0,
+    equal shares for ties of ``max``.
 
     ``f`` has to be captured as one graph: raises :class:`~dyncomp.errors.NotDifferentiableError` with the
     program's line where it is not, or where it computes something without a derivative; ``TypeError`` for
     arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
     ``argnums``. Floating-point warnings are not given.
     """
-
-    def only_gradient(found: tuple[Any, Any]) -> Any:
-        value, gradient = found
-        return (gradient, value[1]) if has_aux else gradient
-
-    return _called(f, lambda: _Gradient(f, argnums, has_aux), only_gradient)
+    return _gradient(f, argnums, has_aux, with_value=False)
 
 
 def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """As :func:`grad`, with the result in front: ``(f(x), gradient)``, computed together."""
-    return _called(f, lambda: _Gradient(f, argnums, has_aux), lambda found: found)
+    return _gradient(f, argnums, has_aux, with_value=True)
 
 
-class _Gradient:
-    """Value and gradients, as one graph."""
-
-    def __init__(self, function: Function, argnums: int | Sequence[int], has_aux: bool) -> None:
-        self.single = isinstance(argnums, int)
-        self.has_aux = has_aux
-        self.recorded = Recorded(function, _numbers(argnums), _with_gradients)
-        self.config = self.recorded.config
-
-    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        name = self.recorded.name
-        try:
-            value, run, wanted = self.recorded.call(args, kwargs)
-        except NoResult:
-            raise TypeError(f"grad needs a function with a real scalar result, and {name} has none") from None
-        result = value
-        if self.has_aux:
-            if not isinstance(value, tuple) or len(value) != 2:
-                raise TypeError(f"has_aux=True: {name} has to return a pair, not {described(value)}")
-            result = value[0]
-        if np.ndim(result) != 0 or np.asarray(result).dtype.kind != "f":
-            raise TypeError(
-                f"grad needs a function with a real scalar result: {name} gives {described(result)}"
-            )
-        if run.number_of(result) != _scalar_of(run.piece.graph):
-            raise NotDifferentiableError(f"the result of {name} was made outside of the captured graph")
-        found = _by_argument(run, run.more, wanted)
-        made = [_like(g, args[k]) for g, k in zip(found, self.recorded.argnums)]
-        return value, made[0] if self.single else tuple(made)
+def _gradient(f: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> Function:
+    numbers, single = _numbers(argnums), isinstance(argnums, int)
+    both = traced.value_and_gradient(f, numbers, single, has_aux, name_of(f))
+    made = both if with_value else traced.only_gradient(both, has_aux)
+    return derived(f, ("gradient", numbers, single, has_aux, with_value), made)
 
 
-def _scalar_of(graph: Graph) -> int | None:
-    """The number of the first output that is a real scalar."""
-    scalars = (k for k, out in enumerate(graph.outputs) if not out.var.shape and out.var.dtype.is_float)
-    return next(scalars, None)
+def name_of(f: Function) -> str:
+    name: str = getattr(f, "__qualname__", "") or type(f).__qualname__
+    return name
 
 
-def _with_gradients(piece: Piece) -> Graph:
-    number = _scalar_of(piece.graph)
-    if number is None:
-        raise NoResult
-    return joint(piece.graph, pipeline.op_table(), piece.wrt, [number], ones=True).graph
+@captured_whole
+def derived(f: Function, key: object, made: Function) -> Function:
+    """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
+    captured code it is a part of the graph there."""
+
+    own: dict[object, Function] = {}
+
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            return made(*args, **kwargs)
+        return _derivative(f, key, made, args, kwargs, own)
+
+    if is_compiling():
+        return derivative
+    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made))  # type: ignore[attr-defined]
+    return functools.wraps(f, updated=())(derivative)
+
+
+def _derivative(
+    f: Function,
+    key: object,
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    own: dict[object, Function],
+) -> Any:
+    """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
+    kept = _kept_by(f)
+    if kept is None:
+        kept = own
+    compiled = kept.get(key)
+    if compiled is None:
+        compiled = kept[key] = compile_with(made, new_config())
+    return _whole(f, made, compiled, args, kwargs)
+
+
+def _whole(
+    f: Function, made: Function, compiled: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    try:
+        return compiled(*args, **kwargs)
+    except GraphBreakError as error:
+        problem = error
+    if problem.break_id == "raise":
+        with contextlib.suppress(NotDifferentiableError):
+            return made(*args, **kwargs)  # which raises what the program does
+    raise NotDifferentiableError(f"{name_of(f)} is not one graph: {problem}") from problem
+
+
+def _fresh(f: Function, made: Function) -> tuple[Function, CaptureConfig]:
+    config = new_config()
+    compiled = compile_with(made, config)
+    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs), config
+
+
+def _kept_by(f: Function) -> dict[object, Function] | None:
+    """What was compiled of a function for derivatives: kept in the function itself."""
+    names = getattr(f, "__dict__", None)
+    if not isinstance(f, types.FunctionType) or names is None:
+        return None
+    owner, known = names.get("_dyncomp_derivatives", (None, {}))
+    if owner is not f:  # functools.wraps copied another function's
+        known = {}
+        names["_dyncomp_derivatives"] = (f, known)
+    return known
 
 
 def _by_argument(run: Run, found: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
@@ -122,12 +158,15 @@ def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[R
 
 
 # -- products with the Jacobian -------------------------------------------------------------------
+@captured_whole
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """``f(*primals)``, and a function that gives the products of a cotangent with the Jacobian: one for each
     argument, in a tuple. ``f`` gives an array or a tuple of arrays; a cotangent is as the result is.
 
     Raises as :func:`grad` does; ``TypeError`` or ``ValueError`` for a cotangent of another form or shape.
     """
+    if is_compiling():
+        return traced.pulled_back(f, name_of(f))(*primals)
     value, run, wanted, numbers = _run(f, primals)
     # the program may write into its arrays before the cotangent is there
     inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
@@ -140,6 +179,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     return value, pullback
 
 
+@captured_whole
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """``f(*primals)``, and the product of its Jacobian with ``tangents``, one for each argument: the
     derivative of the result in that direction, as the result is.
@@ -148,8 +188,11 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     """
     if len(primals) != len(tangents):
         raise ValueError(f"{len(primals)} arguments and {len(tangents)} tangents")
-    value, run, wanted, numbers = _run(f, primals)
-    return value, _pushed(run, wanted, numbers, value, tangents)
+    made = traced.pushed_forward(f, name_of(f))
+    if is_compiling():
+        return made(primals, tangents)
+    found: tuple[Any, Any] = _derivative(f, "jvp", made, (tuple(primals), tuple(tangents)), {}, {})
+    return found
 
 
 def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tuple[int, ...]]:
@@ -307,21 +350,6 @@ def _units(array: Any) -> list[Any]:
 
 
 # -- functions that captured code does not look into ------------------------------------------------
-def _called(f: Function, make: Callable[[], _Gradient], of: Callable[[tuple[Any, Any]], Any]) -> Function:
-    made = make()
-
-    @functools.wraps(f)
-    def gradient(*args: object, **kwargs: object) -> Any:
-        return of(made(*args, **kwargs))
-
-    def again() -> tuple[Function, CaptureConfig]:
-        fresh = make()
-        return lambda *args, **kwargs: of(fresh(*args, **kwargs)), fresh.config
-
-    gradient._dyncomp_again = (gradient, again)  # type: ignore[attr-defined]
-    return _left_alone(gradient)
-
-
 def _left_alone(function: Any) -> Function:
     found: Function = disable(function, recursive=False, reason="a derivative is compiled by itself")
     return found

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import pipeline
+from ..aot_autograd.expand import expand
 from ..aot_autograd.functionalize import functionalize
 from ..api import SESSION, compile_with
 from ..capture.entries.config import CaptureConfig
@@ -26,10 +27,6 @@ from ..pipeline import Compiled
 # Loops with known trip counts are unrolled up to these numbers of steps and operations.
 MOST_STEPS = 256
 MOST_OPS = 20_000
-
-
-class NoResult(NotDifferentiableError):
-    """A graph without a result of the kind that is differentiated."""
 
 
 class Piece:
@@ -83,6 +80,16 @@ class _Call(threading.local):
     runs: list[Run] | None = None
 
 
+def new_config() -> CaptureConfig:
+    """Of functions that are captured whole, and whose every call runs the graph: no comparison with the
+    original, no waiting, and loops are in it."""
+    options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
+    config = SESSION.new_config(make_options(fullgraph=True, options=options))
+    config.pins_trip_counts = True
+    config.make_native = None  # loops over numbers are no nodes
+    return config
+
+
 class Recorded:
     """``function``, compiled. ``extend(piece)`` gives the graph that a call runs: the captured one, and
     behind its outputs what is to come with them."""
@@ -98,13 +105,9 @@ class Recorded:
         self.argnums = argnums
         self.extend = extend
         self.state = _Call()
-        # each call runs the graph: no comparison with the original, no waiting; and loops are in it
-        options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
-        config = SESSION.new_config(make_options(fullgraph=True, options=options))
-        config.compile_graph = self._compile
-        config.make_native = None  # loops over numbers are no nodes
-        self.config: CaptureConfig = config
-        self.compiled = compile_with(function, config)
+        self.config = new_config()
+        self.config.compile_graph = self._compile
+        self.compiled = compile_with(function, self.config)
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Run, list[Any]]:
         """The value, the run, and the arguments as the run had them."""
@@ -155,7 +158,8 @@ class Recorded:
         """What capture calls with the graph of a call."""
         if owner is not None:
             raise NotDifferentiableError(f"{self.name} works on arrays that are not NumPy's")
-        whole = functionalize(graph, pipeline.op_table())
+        table = pipeline.op_table()
+        whole = expand(functionalize(graph, table), table)
         wrt = tuple(k for k, e in enumerate(examples) if any(e is a for a in self.state.wanted))
         if {index for index, _ in whole.mutations} & set(wrt):
             raise NotDifferentiableError(f"{self.name} writes into an argument that it is differentiated by")

@@ -117,10 +117,11 @@ class Extern:
 
 
 @dataclass(frozen=True)
-class Control:
-    """Structured control flow over sub-graphs in the params."""
+class Marker:
+    """Replaced by a pass before a graph is lowered (``markers.py``). ``variables(number of inputs,
+    **params)``: how many of its last inputs are variables of a derivative, which nothing may write to."""
 
-    kind: str
+    variables: Callable[..., int] = lambda count, **params: 0
 
 
 Lowering = (
@@ -135,7 +136,7 @@ Lowering = (
     | Convolve
     | Scan
     | Extern
-    | Control
+    | Marker
 )
 
 
@@ -211,7 +212,7 @@ class OpDef:
 
     @property
     def is_prim(self) -> bool:
-        return self.lower is not None
+        return self.lower is not None and not self.is_marker
 
     @property
     def is_view(self) -> bool:
@@ -238,6 +239,10 @@ class OpDef:
         if isinstance(self.lower, Scatter):
             return 2
         return 1 if isinstance(self.lower, Gather) else None
+
+    @property
+    def is_marker(self) -> bool:
+        return isinstance(self.lower, Marker)
 
     @property
     def is_extern(self) -> bool:

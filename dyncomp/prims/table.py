@@ -15,6 +15,7 @@ from . import (
     fft,
     index,
     linalg,
+    markers,
     python_call,
     reduce,
     shape,
@@ -46,6 +47,7 @@ PRIM_FAMILIES = (
     linalg,
     dynamic,
     python_call,
+    markers,
 )
 COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
 

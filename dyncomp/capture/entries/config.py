@@ -101,6 +101,7 @@ class CaptureConfig(_hook.HookConfig):
         self._described: set[types.CodeType] = set()
         # a loop compiled whole (see native_loops), where there is a compiler for it
         self.make_native: Callable[..., Any] | None = None
+        self.pins_trip_counts = False  # loops over a symbolic number of items are unrolled, for that number
         self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
         self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}
         self.resume_functions: dict[Any, Any] = {}

@@ -133,6 +133,22 @@ def disabled_reason(function: object) -> str:
     return str(getattr(function, "_dyncomp_disabled", ""))
 
 
+# Code whose calls are captured whole, or not at all (code objects live as long as what was marked here).
+_WHOLE: set[types.CodeType] = set()
+
+
+def captured_whole(function: F) -> F:
+    """Have calls of a Python function, and of those defined in it, be captured to their end or not inlined:
+    where the graph breaks inside, it breaks at the call."""
+    code: types.CodeType = function.__code__  # type: ignore[attr-defined]
+    _WHOLE.update((code, *(c for c in code.co_consts if isinstance(c, types.CodeType))))
+    return function
+
+
+def is_captured_whole(code: types.CodeType) -> bool:
+    return code in _WHOLE
+
+
 def assume_constant_result(f: object) -> Any:
     """Promise that ``f`` returns the same for the same arguments, whatever else happens: captured code calls
     it once, when it is captured, and keeps the result. Its arguments there must be constants or objects from

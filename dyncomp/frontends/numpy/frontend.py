@@ -44,6 +44,7 @@ _MODULES = (
     "methods",
     "attributes",
     "types",
+    "derivatives",
 )
 
 # methods whose rule is that of the function of the same name

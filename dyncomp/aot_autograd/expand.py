@@ -1,0 +1,81 @@
+"""Markers are replaced by the derivatives that they ask for.
+
+A marker (``prims/markers.py``) asks for a derivative of values by variables, all of them defined before it.
+Markers are replaced in the order of the program: what is between the variables and the values of an outer
+one holds no marker any more, so derivatives of derivatives need nothing of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..graph.ir import Graph, Node, Ops, OpTable, Var
+from ..graph.passes.decompose import decompose
+from ..graph.rewrite import Transformer, substitute
+from ..prims.markers import CUSTOM
+from .joint import Reverse, Table
+from .pushforward import Forward
+
+
+def expand(graph: Graph, table: OpTable) -> Graph:
+    """A functional graph without markers.
+
+    Raises ``NotDifferentiableError`` with the program's place for a node without a derivative on a way from a
+    variable to a value.
+    """
+    if not has_markers(graph, table):
+        return graph
+    return _without_custom_gradients(_Expander(decompose(graph, table), table).run())
+
+
+def has_markers(graph: Graph, table: OpTable) -> bool:
+    return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
+
+
+def _without_custom_gradients(graph: Graph) -> Graph:
+    """What had a gradient of its own is what it was."""
+    replacement: dict[str, Var] = {}
+    for node in graph.nodes:
+        if node.op == CUSTOM:
+            replacement.update({out.name: value for out, value in zip(node.outputs, node.inputs)})
+    if not replacement:
+        return graph
+    return substitute(replace(graph, nodes=tuple(n for n in graph.nodes if n.op != CUSTOM)), replacement)
+
+
+class _Expander(Transformer):
+    def __init__(self, graph: Graph, table: OpTable) -> None:
+        super().__init__(graph, table)
+        self.ops = Ops(self.builder)
+        self.rules: Table = table  # type: ignore[assignment]
+
+    def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
+        make = _MARKERS.get(node.op)
+        if make is None:
+            return self.keep(node, inputs)
+        found = make(self, inputs, node.kwargs["outputs"])
+        return tuple(self.ops.contiguous(v) for v in found)
+
+    def gradient(self, inputs: Sequence[Var], outputs: int) -> list[Var]:
+        values, cotangents, variables = inputs[:outputs], inputs[outputs : 2 * outputs], inputs[2 * outputs :]
+        reverse = Reverse(self.builder, self.rules, tuple(self.builder.nodes), variables, values)
+        for value, cotangent in zip(values, cotangents):
+            reverse.add(value, cotangent)
+        reverse.run()
+        return [reverse.gradient(v) for v in variables]
+
+    def tangent(self, inputs: Sequence[Var], outputs: int) -> list[Var]:
+        values, rest = inputs[:outputs], inputs[outputs:]
+        given, variables = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+        nodes = tuple(self.builder.nodes)
+        forward = Forward(self.builder, self.rules, nodes, dict(zip((v.name for v in variables), given)))
+        forward.run()
+        return [forward.tangent(v) for v in values]
+
+
+_MARKERS: dict[str, Callable[[_Expander, Sequence[Var], int], list[Var]]] = {
+    "gradient": _Expander.gradient,
+    "tangent": _Expander.tangent,
+}

@@ -1,0 +1,38 @@
+"""Functions that say their derivative themselves."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..capture.environment.regions import is_compiling
+from . import traced
+
+Function = Callable[..., Any]
+
+
+class custom_vjp:
+    """A function with a gradient of its own: a decorator of ``f``, a function of positional arguments.
+
+    ``defvjp(forward, backward)``: ``forward(*args)`` gives ``(f(*args), residuals)``, ``backward(residuals,
+    cotangent)`` a tuple with one gradient for each argument, in its form (``None``: zero). Both are used
+    where ``f`` is called in captured code, whose gradients are then these; elsewhere ``f`` runs. There is no
+    derivative in forward mode.
+
+    Raises ``TypeError`` and ``ValueError`` where ``backward`` gives gradients of another number or shape.
+    """
+
+    def __init__(self, f: Function) -> None:
+        functools.update_wrapper(self, f)
+        self._function = f
+        self._call: Function | None = None
+
+    def defvjp(self, forward: Function, backward: Function) -> None:
+        name = getattr(self._function, "__qualname__", "a custom_vjp function")
+        self._call = traced.with_own_gradient(forward, backward, name)
+
+    def __call__(self, *args: Any) -> Any:
+        if is_compiling() and self._call is not None:
+            return self._call(*args)
+        return self._function(*args)

@@ -1,0 +1,199 @@
+"""What ``grad`` and its like are in captured code: Python functions around the user's, which capture follows.
+
+They open variables, call the function and ask for derivatives (``frontends/derivatives.py``), so that a
+derivative of what calls ``grad`` is one of the graph in which both are. Exceptions are raised here too: where
+capture meets one, the same code runs as plain Python and raises it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..capture.environment.regions import captured_whole
+from ..frontends.derivatives import (
+    custom_gradient,
+    gradient,
+    is_variable,
+    stand_in,
+    tangent,
+    variable,
+)
+from .trees import leaves, mapped
+
+Function = Callable[..., Any]
+
+
+class Variables:
+    """Variables in the place of what a function is differentiated by. What is no floating-point number stays
+    as it is."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+
+    def open(self, leaf: Any) -> Any:
+        if not is_variable(leaf):
+            return leaf
+        made = variable(leaf)
+        self.all.append(made)
+        return made
+
+    def opened(self, tree: Any, what: str) -> Any:
+        before = len(self.all)
+        made = mapped(self.open, tree)
+        if len(self.all) == before:
+            raise TypeError(
+                f"derivatives are by floating-point numbers or arrays of such: {what} is {described(tree)}"
+            )
+        return made
+
+
+def like(tree: Any, derivatives: Sequence[Any]) -> Any:
+    """The tree with a derivative in place of each leaf that was a variable, ``None`` for others."""
+    rest = iter(derivatives)
+
+    def place(leaf: Any) -> Any:
+        if not is_variable(leaf):
+            return None
+        found = next(rest)
+        if type(leaf) is float or type(leaf) is complex:
+            return found.item()
+        return found if isinstance(leaf, np.ndarray) else found[()]
+
+    return mapped(place, tree)
+
+
+def value_and_gradient(
+    f: Function, numbers: tuple[int, ...], single: bool, has_aux: bool, name: str
+) -> Function:
+    def gradient_of(*args: Any, **kwargs: Any) -> Any:
+        variables = Variables()
+        given = list(args)
+        for k in numbers:
+            if k >= len(args):
+                raise TypeError(f"argnums names argument {k} of {name}, which was called with {len(args)}")
+            given[k] = variables.opened(args[k], f"argument {k} of {name}")
+        value = f(*given, **kwargs)
+        result = value
+        if has_aux:
+            if not isinstance(value, tuple) or len(value) != 2:
+                raise TypeError(f"has_aux=True: {name} has to return a pair, not {described(value)}")
+            result = value[0]
+        check_real_scalar(result, name)
+        found = gradient((result,), (1.0,), variables.all)
+        made = like([args[k] for k in numbers], found)
+        return value, made[0] if single else tuple(made)
+
+    return gradient_of
+
+
+def only_gradient(both: Function, has_aux: bool) -> Function:
+    def gradient_of(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient_of
+
+
+def check_real_scalar(result: Any, name: str) -> None:
+    if type(result) is float:
+        return
+    if not isinstance(result, (np.ndarray, np.generic)) or result.ndim != 0 or result.dtype.kind != "f":
+        raise TypeError(f"grad needs a function with a real scalar result: {name} gives {described(result)}")
+
+
+def pushed_forward(f: Function, name: str) -> Function:
+    """``jvp`` of ``f``: a function of primals and tangents."""
+
+    def tangents_of(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        variables = Variables()
+        given = [variables.opened(primal, f"argument {k} of {name}") for k, primal in enumerate(primals)]
+        directions = [
+            shaped(t, leaf, "tangent")
+            for t, leaf in zip(leaves(tuple(tangents)), leaves(tuple(primals)))
+            if is_variable(leaf)
+        ]
+        value = f(*given)
+        values = results_of(value, name)
+        return value, like(value, tangent(values, directions, variables.all))
+
+    return tangents_of
+
+
+def pulled_back(f: Function, name: str) -> Function:
+    """``vjp`` of ``f``: a function of primals."""
+
+    def result_and_pullback(*primals: Any) -> Any:
+        variables = Variables()
+        given = [variables.opened(primal, f"argument {k} of {name}") for k, primal in enumerate(primals)]
+        value = f(*given)
+        values = results_of(value, name)
+
+        def pullback(cotangent: Any) -> Any:
+            parts = leaves(cotangent)
+            if len(parts) != len(values):
+                raise ValueError(f"{len(values)} results and {len(parts)} parts of the cotangent")
+            parts = [shaped(p, v, "cotangent") for p, v in zip(parts, values)]
+            return tuple(like(list(primals), gradient(values, parts, variables.all)))
+
+        return value, pullback
+
+    return result_and_pullback
+
+
+def results_of(value: Any, name: str) -> list[Any]:
+    found = leaves(value)
+    for result in found:
+        if not is_variable(result):
+            raise TypeError(f"a result of {name} is {described(result)}")
+    return found
+
+
+def shaped(given: Any, wanted: Any, what: str) -> Any:
+    if np.shape(given) != np.shape(wanted):
+        raise ValueError(f"a {what} of shape {np.shape(given)} for an array of shape {np.shape(wanted)}")
+    return given
+
+
+@captured_whole
+def with_own_gradient(forward: Function, backward: Function, name: str) -> Function:
+    """``custom_vjp``: ``forward(*args)`` gives the value and residuals; ``backward(residuals, cotangent)`` a
+    gradient for each argument."""
+
+    def call(*args: Any) -> Any:
+        value, residuals = forward(*args)
+        values = results_of(value, name)
+        stand_ins = [stand_in(v) for v in values]
+        gradients = backward(residuals, like(value, stand_ins))
+        if not isinstance(gradients, tuple) or len(gradients) != len(args):
+            raise TypeError(
+                f"bwd of {name} has to return a tuple of {len(args)} gradients, one for each argument, not "
+                f"{described(gradients)}"
+            )
+        arguments: list[Any] = []
+        found: list[Any] = []
+        for argument, by_argument in zip(args, gradients):
+            own = leaves(argument)
+            parts = [None] * len(own) if by_argument is None else leaves(by_argument)
+            if len(parts) != len(own):
+                raise ValueError(
+                    f"bwd of {name}: {len(parts)} gradients for {len(own)} arrays of an argument"
+                )
+            for leaf, part in zip(own, parts):
+                if is_variable(leaf):
+                    arguments.append(leaf)
+                    found.append(part if part is None else shaped(part, leaf, "gradient"))
+        if not arguments:
+            return value
+        return like(value, custom_gradient(values, stand_ins, found, arguments))
+
+    return call
+
+
+def described(value: object) -> str:
+    """A few words on an argument or result."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    return f"of type {type(value).__name__}"

@@ -1,0 +1,64 @@
+"""The functions by which derivatives are asked for in captured code; rules make markers of them.
+
+``dyncomp.grad`` and its like are Python functions made of these, which capture follows as any other. Where
+such a function runs as plain Python instead, the program's own exceptions come out of it as always, and then
+what asks for a derivative raises: there is no graph to differentiate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import NotDifferentiableError
+
+_PLAIN = (
+    "the function did not run as one captured graph, and a derivative is of what a graph computes "
+    "(dyncomp.explain says more; under a debugger the original runs)"
+)
+
+
+def variable(value: Any) -> Any:
+    """A copy of a floating-point array or number to differentiate by: an array."""
+    return np.array(value)
+
+
+def is_variable(value: Any) -> bool:
+    """Whether there can be a variable of this value: an array or number of a floating-point type."""
+    return (
+        isinstance(value, (np.ndarray, np.generic, float, complex)) and np.asarray(value).dtype.kind in "fc"
+    )
+
+
+def gradient(values: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any]) -> tuple[Any, ...]:
+    """The products of cotangents (of the values' shapes; converted to their dtypes) with the derivatives of
+    ``values`` by each of the variables."""
+    _is_plain()
+
+
+def tangent(values: Sequence[Any], tangents: Sequence[Any], variables: Sequence[Any]) -> tuple[Any, ...]:
+    """The derivatives of each of ``values`` in the direction that has these tangents for the variables."""
+    _is_plain()
+
+
+def custom_gradient(
+    values: Sequence[Any], stand_ins: Sequence[Any], gradients: Sequence[Any], arguments: Sequence[Any]
+) -> tuple[Any, ...]:
+    """``values``, which have ``gradients`` by ``arguments``, made of ``stand_ins`` for their cotangents."""
+    _is_plain()
+
+
+def stand_in(value: Any) -> Any:
+    """An array of the value's shape and dtype that a cotangent will take the place of."""
+    _is_plain()
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, as a constant to derivatives. In plain Python, and of what is no array, ``x`` itself."""
+    return x
+
+
+def _is_plain() -> NoReturn:
+    raise NotDifferentiableError(_PLAIN)
