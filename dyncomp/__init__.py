@@ -23,6 +23,7 @@ from .errors import (
     ConstraintError,
     DyncompError,
     GraphBreakError,
+    NotBatchableError,
     NotDifferentiableError,
     RecompileError,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from .autodiff.custom import custom_vjp
     from .autodiff.trees import register_tree
+    from .autodiff.batches import vmap
     from .frontends.derivatives import stop_gradient
 
 __version__ = "0.1.0"
@@ -41,6 +43,7 @@ __all__ = [
     "DyncompError",
     "Explanation",
     "GraphBreakError",
+    "NotBatchableError",
     "NotDifferentiableError",
     "RecompileError",
     "allow_in_graph",
@@ -68,6 +71,7 @@ __all__ = [
     "substitute",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 _logs.configure(_os.environ)
 

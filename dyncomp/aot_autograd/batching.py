@@ -1,7 +1,7 @@
-"""Batching: a functional graph for a whole batch of inputs at once.
+"""Batching: what nodes compute for a whole batch at once.
 
-A batched value has the batch as axis 0. Only nodes that depend on a batched input change, by the rules of
-their rows (``prims/batching``); all else is computed once, as it was. Nodes keep the program's places.
+A batched value has the batch as axis 0. Only nodes that depend on a batched value are made anew, by the rules
+of their rows (``prims/batching``); all else is computed once, as it was. Nodes keep the program's places.
 """
 
 from __future__ import annotations
@@ -11,31 +11,23 @@ from dataclasses import replace
 
 from ..errors import NotBatchableError
 from ..graph.ir import ArrayType, Graph, GraphInput, GraphOutput, Node, Ops, Var
-from ..graph.passes.decompose import decompose
+from ..graph.passes.decompose import PrimBuilder
 from ..graph.rewrite import Rebuilder
 from ..prims.batching.operands import Operands, repeated
+from ..prims.markers import CUSTOM
 from ..symbolic.integers import Dim
 from .joint import Table, described
 
 
-def batch_type(type: ArrayType, size: Dim, apart: Dim | None = None) -> ArrayType:
-    """The type of ``size`` values of ``type``, each in memory as ``type`` says. ``apart``: the stride of the
-    batch; as much as a value in C order spans if ``None``."""
-    stride = type.size if apart is None else apart
-    return replace(type, shape=(size, *type.shape), strides=(stride, *type.strides))
-
-
 class Batching:
-    """The pass over nodes one by one, into a builder: :meth:`add` says which values are batched, and
-    :meth:`node` appends what stands for a node. ``values``: the batched ones by the names of those that they
-    stand for."""
+    """Batched forms of values of a builder: :meth:`add` those that are known, then :meth:`run`."""
 
     def __init__(self, builder: Rebuilder, table: Table, size: Dim) -> None:
         self.builder = builder
         self.table = table
         self.size = size
         self.ops = Ops(builder)
-        self.values: dict[str, Var] = {}
+        self.values: dict[str, Var] = {}  # by the names of what they stand for
 
     def add(self, var: Var, value: Var) -> None:
         """``value`` is ``var`` for each element of the batch."""
@@ -49,29 +41,50 @@ class Batching:
         found = self.values.get(var.name)
         return repeated(self.ops, var, self.size) if found is None else found
 
-    def run(self, nodes: Sequence[Node]) -> None:
+    def run(self, nodes: Sequence[Node], needed: Sequence[Var]) -> None:
+        """Append the batched forms of those of ``nodes`` that depend on a batched value and that ``needed``
+        depend on. Raises :class:`NotBatchableError` with the program's place where a row has no rule."""
         loc = self.builder.loc
-        for node in nodes:
-            self.node(node)
+        for node in self._with_stand_ins(nodes, needed):
+            self._node(node)
         self.builder.loc = loc
 
-    def node(self, node: Node) -> None:
-        """Raises :class:`NotBatchableError` with the program's place where a row has no rule."""
-        if not any(v.name in self.values for v in node.inputs):
-            self.builder.keep(node)
-            return
+    def _with_stand_ins(self, nodes: Sequence[Node], needed: Sequence[Var]) -> list[Node]:
+        """The nodes to make anew. A cotangent of a batched value is batched, so its stand-in is: what is made
+        of stand-ins belongs to them, too."""
+        while True:
+            found = self._on_the_way(nodes, needed)
+            stand_ins = [
+                v for n in found if n.op == CUSTOM for v in n.inputs[len(n.outputs) : 2 * len(n.outputs)]
+            ]
+            missing = [v for v in stand_ins if not self.is_batched(v)]
+            if not missing:
+                return found
+            for var in missing:
+                self.add(var, repeated(self.ops, var, self.size))
+
+    def _on_the_way(self, nodes: Sequence[Node], needed: Sequence[Var]) -> list[Node]:
+        wanted = {v.name for v in needed}
+        for node in reversed(nodes):
+            if any(v.name in wanted for v in node.outputs):
+                wanted.update(v.name for v in node.inputs)
+        found = []
+        reached = set(self.values)
+        for node in nodes:
+            if any(v.name in reached for v in node.inputs) and any(v.name in wanted for v in node.outputs):
+                reached.update(v.name for v in node.outputs)
+                found.append(node)
+        return found
+
+    def _node(self, node: Node) -> None:
         row = self.table[node.op]
         if row.batch is None:
             raise refusal(node, row.not_batchable or "it has no batching rule")
         self.builder.loc = node.loc
-        given = Operands(
-            self.ops,
-            self.size,
-            tuple(self.values.get(v.name, v) for v in node.inputs),
-            tuple(v.type for v in node.inputs),
-        )
+        types = tuple(v.type for v in node.inputs)
+        values = tuple(self.values.get(v.name, v) for v in node.inputs)
         try:
-            found = row.batch(given, **node.kwargs)
+            found = row.batch(Operands(self.ops, self.size, values, types), **node.kwargs)
         except TypeError as error:
             raise refusal(node, str(error)) from error
         made = found if isinstance(found, tuple) else (found,)
@@ -82,53 +95,49 @@ class Batching:
 def batched(
     graph: Graph, table: Table, inputs: Mapping[int, ArrayType], size: Dim
 ) -> tuple[Graph, tuple[bool, ...]]:
-    """The graph for a batch of ``size``, and which of its outputs are batched. ``inputs``: the batched ones by
-    number, and their types with the batch in front (see :func:`batch_type`).
+    """A functional graph of prims for a batch of ``size``, and which of its outputs are batched. ``inputs``:
+    the batched ones by number, and their types with the batch in front.
 
-    The graph is functional, and its outputs are no views (see :func:`own_outputs`). An input that is written
-    is batched, or what is written is not. Raises :class:`NotBatchableError` with the program's place for what
-    cannot be batched.
+    No input is written, and outputs are no views. Raises as :meth:`Batching.run`.
     """
-    graph = decompose(graph, table)
-    builder = Rebuilder(graph, table)
-    batching = Batching(builder, table, size)
-    for number, type in inputs.items():
-        old = graph.inputs[number]
-        value = builder.fresh(type, "batch")
-        builder.inputs[number] = GraphInput(value, "array", old.label)
-        batching.add(old.var, value)
-    batching.run(graph.nodes)
-    outputs = []
-    for out in graph.outputs:
-        assert out.view is None, "an output that is a view"
-        value = batching.values.get(out.var.name)
-        outputs.append(out if value is None else GraphOutput(value))
-    mutations = []
-    for number, var in graph.mutations:
-        if number in inputs:
-            var = batching.batched(var)
-        elif batching.is_batched(var):
-            label = graph.inputs[number].label
-            raise NotBatchableError(f"batched data are written into {label}, which is the same for the batch")
-        mutations.append((number, var))
-    made = replace(
-        builder.finish(tuple(outputs)),
-        symbols=graph.symbols,
-        mutations=tuple(mutations),
-        functional=True,
-    )
-    return made, tuple(batching.is_batched(out.var) for out in graph.outputs)
-
-
-def own_outputs(graph: Graph, table: Table) -> Graph:
-    """A captured graph whose outputs are memory of their own, whatever they were views of."""
-    builder = Rebuilder(graph, table)
+    builder = PrimBuilder(graph, table)
     for node in graph.nodes:
         builder.keep(node)
+    batching = Batching(builder, table, size)
+    for number, type in inputs.items():
+        given = graph.inputs[number]
+        value = builder.fresh(type, "batch")
+        builder.inputs[number] = GraphInput(value, "array", given.label)
+        batching.add(given.var, value)
+    batching.run(graph.nodes, [out.var for out in graph.outputs])
+    is_batched = tuple(batching.is_batched(out.var) for out in graph.outputs)
     outputs = [
-        GraphOutput(builder.emit("copy", out.var)) if out.kind == "array" else out for out in graph.outputs
+        GraphOutput(batching.batched(out.var)) if flag else out for out, flag in zip(graph.outputs, is_batched)
     ]
-    return builder.rebuilt(outputs, graph.mutations)
+    made = builder.rebuilt(outputs, (), inputs=tuple(builder.inputs))
+    return without(made, [graph.inputs[number].var for number in inputs]), is_batched
+
+
+def without(graph: Graph, variables: Sequence[Var]) -> Graph:
+    """The graph without what depends on these values of a single element of a batch, which nothing is to use
+    any more. Raises :class:`NotBatchableError` where something is."""
+    single = {v.name for v in variables}
+    kept = []
+    producers: dict[str, Node] = {}
+    for node in graph.nodes:
+        if any(v.name in single for v in (*node.inputs, *node.outputs)):
+            single.update(v.name for v in node.outputs)
+            producers.update((v.name, node) for v in node.outputs)
+        else:
+            kept.append(node)
+    for var in (*(out.var for out in graph.outputs), *(var for _, var in graph.mutations)):
+        if var.name in single:
+            node = producers[var.name]
+            raise NotBatchableError(
+                f"a value of one element of a batch is used outside of the function under vmap, or is its "
+                f"result for out_axes=None: that of {described(node)}"
+            )
+    return replace(graph, nodes=tuple(kept))
 
 
 def refusal(node: Node, reason: str) -> NotBatchableError:

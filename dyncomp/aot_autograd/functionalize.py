@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from ..errors import NotDifferentiableError, Unsupported
+from ..errors import Unsupported
 from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Node, OpTable, Var, ViewOf, same_shape
 from ..graph.rewrite import Rebuilder, emit_reshape, frozen_key, strides_agree, with_strides
 from ..prims.markers import STOP
@@ -151,10 +151,7 @@ class _Functionalizer:
         if isinstance(lower, Marker):
             first = len(aliases) - lower.variables(len(aliases), **node.kwargs)
             if any(alias.base.version for alias in aliases[first:]):
-                raise NotDifferentiableError(
-                    "a function writes into an argument that it is differentiated by"
-                    + ("" if node.loc is None else f" ({node.loc})")
-                )
+                raise lower.refusal(lower.written + ("" if node.loc is None else f" ({node.loc})"))
         return tuple(map(self.read, aliases))
 
     # -- reading --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from ..frontends.derivatives import stop_gradient
 from .api import grad, hessian, jacobian, jvp, value_and_grad, vjp
+from .batches import vmap
 from .custom import custom_vjp
 from .trees import register_tree
 
@@ -15,4 +16,5 @@ __all__ = [
     "stop_gradient",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

@@ -17,7 +17,7 @@ from ..aot_autograd.pushforward import pushforward
 from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
 from ..capture.environment.regions import captured_whole, disable, is_compiling
-from ..errors import GraphBreakError, NotDifferentiableError
+from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
 from ..graph.ir import Graph
 from . import traced
 from .record import Piece, Recorded, Run, described, new_config
@@ -63,20 +63,22 @@ def name_of(f: Function) -> str:
 
 
 @captured_whole
-def derived(f: Function, key: object, made: Function) -> Function:
+def derived(
+    f: Function, key: object, made: Function, refusal: type[DyncompError] = NotDifferentiableError
+) -> Function:
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
-    captured code it is a part of the graph there."""
+    captured code it is a part of the graph there. ``refusal``: what is raised where there is none."""
 
     own: dict[object, Function] = {}
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
             return made(*args, **kwargs)
-        return _derivative(f, key, made, args, kwargs, own)
+        return _derivative(f, key, made, args, kwargs, own, refusal)
 
     if is_compiling():
         return derivative
-    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made))  # type: ignore[attr-defined]
+    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made, refusal))  # type: ignore[attr-defined]
     return functools.wraps(f, updated=())(derivative)
 
 
@@ -87,6 +89,7 @@ def _derivative(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     own: dict[object, Function],
+    refusal: type[DyncompError] = NotDifferentiableError,
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
     kept = _kept_by(f)
@@ -95,26 +98,31 @@ def _derivative(
     compiled = kept.get(key)
     if compiled is None:
         compiled = kept[key] = compile_with(made, new_config())
-    return _whole(f, made, compiled, args, kwargs)
+    return _whole(f, made, compiled, args, kwargs, refusal)
 
 
 def _whole(
-    f: Function, made: Function, compiled: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    f: Function,
+    made: Function,
+    compiled: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    refusal: type[DyncompError],
 ) -> Any:
     try:
         return compiled(*args, **kwargs)
     except GraphBreakError as error:
         problem = error
     if problem.break_id == "raise":
-        with contextlib.suppress(NotDifferentiableError):
+        with contextlib.suppress(refusal):
             return made(*args, **kwargs)  # which raises what the program does
-    raise NotDifferentiableError(f"{name_of(f)} is not one graph: {problem}") from problem
+    raise refusal(f"{name_of(f)} is not one graph: {problem}") from problem
 
 
-def _fresh(f: Function, made: Function) -> tuple[Function, CaptureConfig]:
+def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
     config = new_config()
     compiled = compile_with(made, config)
-    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs), config
+    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
 
 
 def _kept_by(f: Function) -> dict[object, Function] | None:

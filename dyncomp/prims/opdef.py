@@ -11,6 +11,7 @@ from typing import Any
 
 from ..dataclass import dataclass, field
 from ..dtypes import ALL, DType
+from ..errors import DyncompError, NotDifferentiableError
 from .scalar_types import ScalarOp
 
 
@@ -119,9 +120,12 @@ class Extern:
 @dataclass(frozen=True)
 class Marker:
     """Replaced by a pass before a graph is lowered (``markers.py``). ``variables(number of inputs,
-    **params)``: how many of its last inputs are variables of a derivative, which nothing may write to."""
+    **params)``: how many of its last inputs are variables of a derivative or elements of a batch, which
+    nothing may write to; ``refusal`` is raised where something does, with ``written`` and the place."""
 
     variables: Callable[..., int] = lambda count, **params: 0
+    refusal: type[DyncompError] = NotDifferentiableError
+    written: str = "a function writes into an argument that it is differentiated by"
 
 
 Lowering = (

@@ -149,6 +149,21 @@ def is_captured_whole(code: types.CodeType) -> bool:
     return code in _WHOLE
 
 
+_DRAWLESS: set[types.CodeType] = set()
+
+
+def draws_nothing(function: F) -> F:
+    """Have captured code draw no random numbers in calls of the functions that a Python function defines: the
+    graph breaks there."""
+    code: types.CodeType = function.__code__  # type: ignore[attr-defined]
+    _DRAWLESS.update(c for c in code.co_consts if isinstance(c, types.CodeType))
+    return function
+
+
+def may_draw(code: types.CodeType) -> bool:
+    return code not in _DRAWLESS
+
+
 def assume_constant_result(f: object) -> Any:
     """Promise that ``f`` returns the same for the same arguments, whatever else happens: captured code calls
     it once, when it is captured, and keeps the result. Its arguments there must be constants or objects from

@@ -32,7 +32,7 @@ _SEARCHED = next(row for row in sort.ROWS if row.name == "searchsorted")
 ROWS: dict[str, Callable[[OpDef], Rule]] = {
     **{name: lambda row: RULES[row.name] for name in RULES},
     # of any number of dimensions
-    **dict.fromkeys(("stop_gradient", "ufunc_call"), lambda row: elementwise(row.name)),
+    **dict.fromkeys(("stop_gradient", "custom_gradient", "ufunc_call"), lambda row: elementwise(row.name)),
     # on the last two axes: the batch is one more dimension of the stack
     **dict.fromkeys(
         ("inv", "det", "slogdet", "cholesky", "qr", "svd", "svdvals", "eigh", "eigvalsh"),
@@ -49,7 +49,10 @@ ROWS: dict[str, Callable[[OpDef], Rule]] = {
 }
 
 # Rows that have none, and why.
-REASONS: dict[str, str] = {"item": "a size or an index would depend on the batched data"}
+REASONS: dict[str, str] = {
+    "item": "a size or an index would depend on the batched data",
+    "element": "it is of another batch, outside of which it is used",
+}
 
 
 def with_batching(row: OpDef) -> OpDef:
