@@ -32,7 +32,7 @@ from .report.explain import Explanation, explain
 
 if TYPE_CHECKING:
     from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
-    from .autodiff.custom import custom_vjp
+    from .autodiff.custom import checkpoint, custom_vjp
     from .autodiff.trees import register_tree
     from .autodiff.batches import vmap
     from .frontends.derivatives import stop_gradient
@@ -48,6 +48,7 @@ __all__ = [
     "RecompileError",
     "allow_in_graph",
     "assume_constant_result",
+    "checkpoint",
     "compile",
     "current_stance",
     "custom_vjp",

@@ -240,3 +240,111 @@ def test_stop_gradient():
     assert dyncomp.stop_gradient(X) is X and dyncomp.stop_gradient("text") == "text"
     _, tangent = dyncomp.jvp(lambda x: x * dyncomp.stop_gradient(x), (X,), (np.ones(3),))
     np.testing.assert_allclose(tangent, X)
+
+
+# -- what is computed again ---------------------------------------------------------------------
+def test_checkpoint():
+    """Gradients by arguments and by what the function reads from around it; nothing of it is kept."""
+
+    def step(x, w):
+        return np.tanh(x * w) * np.exp(x)
+
+    def run(x, w, step):
+        v = w * 2.0
+
+        def with_outer(x):
+            return step(x, v) + v
+
+        for _ in range(3):
+            x = step(x, w)
+        if step is not plain_step:
+            with_outer = dyncomp.checkpoint(with_outer)
+        return with_outer(x).sum()
+
+    plain_step = step
+    again = dyncomp.checkpoint(step)
+    w = np.array([0.1, 0.5, -0.4])
+    wanted = dyncomp.grad(run, argnums=(0, 1))(X, w, step)
+    made = dyncomp.grad(run, argnums=(0, 1))
+    for _ in range(2):
+        for found, expected in zip(made(X, w, again), wanted, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_array_equal(again(X, w), step(X, w))
+    second = dyncomp.grad(lambda x: dyncomp.grad(lambda x: run(x, w, again))(x).sum())(X)
+    expected = dyncomp.grad(lambda x: dyncomp.grad(lambda x: run(x, w, step))(x).sum())(X)
+    np.testing.assert_allclose(second, expected, rtol=1e-10)
+    _, tangent = dyncomp.jvp(lambda x: run(x, w, again), (X,), (w,))
+    np.testing.assert_allclose(tangent, wanted[0] @ w, rtol=1e-12)
+
+
+def test_checkpoint_takes_less_memory():
+    def deep(x, step):
+        for _ in range(12):
+            x = step(x)
+        return x.sum()
+
+    def step(x):
+        for _ in range(4):
+            x = np.sin(x)[::-1].copy() @ np.full((256, 256), 1 / 256)
+        return x
+
+    x = np.linspace(0.0, 1.0, 256 * 256).reshape(256, 256)
+
+    def arena(step):
+        report = dyncomp.explain(dyncomp.value_and_grad(lambda x: deep(x, step)))(x)
+        (entry,) = report.entries
+        return entry.compiled.artifact.plan.arena_bytes, report.result
+
+    plain, (value, gradient) = arena(step)
+    less, (again, second) = arena(dyncomp.checkpoint(step))
+    assert less < 0.6 * plain
+    np.testing.assert_allclose(again, value)
+    np.testing.assert_allclose(second, gradient)
+
+
+# -- places -----------------------------------------------------------------------------------
+class Model:
+    def __init__(self):
+        self.layers = [Layer(np.ones((3, 2)), np.zeros(2)), Layer(np.full((2, 1), 0.5), np.ones(1))]
+        self.scale = {"all": 2.0}
+
+
+def test_gradients_by_what_is_in_objects():
+    def loss(model, x, *, extra):
+        for layer in model.layers:
+            x = np.tanh(x @ layer.weights + layer.bias)
+        return (x * model.scale["all"]).sum() + (extra * extra).sum()
+
+    model, x = Model(), np.ones((4, 3)) * 0.1
+    before = model.layers[0].weights
+    names = ("model.layers[0].weights", "model.scale['all']", "x", "extra")
+    made = dyncomp.value_and_grad(loss, wrt=names)
+    for _ in range(2):
+        value, (by_weights, by_scale, by_x, by_extra) = made(model, x, extra=np.ones(2))
+    assert value == pytest.approx(loss(model, x, extra=np.ones(2)))
+    assert model.layers[0].weights is before and model.scale == {"all": 2.0}
+    assert by_scale == pytest.approx((value - 2.0) / 2.0) and type(by_scale) is float
+    np.testing.assert_array_equal(by_extra, [2.0, 2.0])
+
+    def functional(weights, x):
+        other = Model()
+        other.layers[0].weights = weights
+        return loss(other, x, extra=np.ones(2))
+
+    for found, wanted in zip((by_weights, by_x), dyncomp.grad(functional, argnums=(0, 1))(before, x)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    single = dyncomp.grad(loss, wrt="model.layers[0]")(model, x, extra=np.ones(2))
+    np.testing.assert_allclose(single.weights, by_weights)
+
+
+def test_wrong_places():
+    def loss(model, x):
+        return x.sum()
+
+    for wrong in ("other.weights", "", "model.", "model[", "model..x", "x + 1", ()):
+        with pytest.raises(ValueError, match="wrt="):
+            dyncomp.grad(loss, wrt=wrong)
+    with pytest.raises(AttributeError):
+        dyncomp.grad(loss, wrt="model.absent")(Model(), np.ones(3))
+    with pytest.raises(TypeError, match="model.layers is"):
+        dyncomp.grad(loss, wrt="model.layers")(type("Empty", (), {"layers": "text"})(), np.ones(3))

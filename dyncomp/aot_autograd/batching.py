@@ -14,7 +14,7 @@ from ..graph.ir import ArrayType, Graph, GraphInput, GraphOutput, Node, Ops, Var
 from ..graph.passes.decompose import PrimBuilder
 from ..graph.rewrite import Rebuilder
 from ..prims.batching.operands import Operands, repeated
-from ..prims.markers import CUSTOM
+from ..prims.markers import BEGIN, CUSTOM, END
 from ..symbolic.integers import Dim
 from .joint import Table, described
 
@@ -30,23 +30,28 @@ class Batching:
         self.values: dict[str, Var] = {}  # by the names of what they stand for
 
     def add(self, var: Var, value: Var) -> None:
-        """``value`` is ``var`` for each element of the batch."""
+        """``value`` stands for ``var``: it is ``var`` for each element of the batch, or for all of them."""
         self.values[var.name] = value
 
     def is_batched(self, var: Var) -> bool:
-        return var.name in self.values
+        found = self.values.get(var.name)
+        return found is not None and found.ndim > var.ndim
 
     def batched(self, var: Var) -> Var:
         """``var`` for each element of the batch, repeated where it is the same for all."""
-        found = self.values.get(var.name)
-        return repeated(self.ops, var, self.size) if found is None else found
+        found = self.values.get(var.name, var)
+        return found if self.is_batched(var) else repeated(self.ops, found, self.size)
 
     def run(self, nodes: Sequence[Node], needed: Sequence[Var]) -> None:
         """Append the batched forms of those of ``nodes`` that depend on a batched value and that ``needed``
         depend on. Raises :class:`NotBatchableError` with the program's place where a row has no rule."""
         loc = self.builder.loc
-        for node in self._with_stand_ins(nodes, needed):
-            self._node(node)
+        found = self._with_stand_ins(nodes, needed)
+        for node in found:
+            if node.op == BEGIN:
+                self.builder.emit(BEGIN, **node.kwargs)
+            else:
+                self._node(node)
         self.builder.loc = loc
 
     def _with_stand_ins(self, nodes: Sequence[Node], needed: Sequence[Var]) -> list[Node]:
@@ -70,8 +75,11 @@ class Batching:
                 wanted.update(v.name for v in node.inputs)
         found = []
         reached = set(self.values)
+        ends = {node.params for node in nodes if node.op == END}
         for node in nodes:
-            if any(v.name in reached for v in node.inputs) and any(v.name in wanted for v in node.outputs):
+            if node.op == BEGIN and node.params in ends:
+                found.append(node)
+            elif any(v.name in reached for v in node.inputs) and any(v.name in wanted for v in node.outputs):
                 reached.update(v.name for v in node.outputs)
                 found.append(node)
         return found

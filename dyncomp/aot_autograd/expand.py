@@ -15,7 +15,7 @@ from typing import Any
 from ..graph.ir import Graph, Node, Ops, OpTable, Var
 from ..graph.passes.decompose import PrimBuilder, decompose
 from ..graph.rewrite import Transformer, substitute
-from ..prims.markers import BATCH, CUSTOM, ELEMENT
+from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END
 from ..symbolic.integers import Dim
 from .batching import Batching, without
 from .joint import Reverse, Table
@@ -26,29 +26,33 @@ def expand(graph: Graph, table: OpTable) -> Graph:
     """A functional graph without markers.
 
     Raises ``NotDifferentiableError`` with the program's place for a node without a derivative on a way from a
-    variable to a value, and ``NotBatchableError`` for one without a rule between an element of a batch and what
-    is asked for of all of it.
+    variable to a value, and ``NotBatchableError`` for one without a rule between an element of a batch and
+    what is asked for of all of it.
     """
     if not has_markers(graph, table):
         return graph
     made = _Expander(decompose(graph, table), table).run()
     elements = [node.out for node in made.nodes if node.op == ELEMENT]
-    return _without_custom_gradients(without(made, elements) if elements else made)
+    return _without_markers(without(made, elements) if elements else made)
 
 
 def has_markers(graph: Graph, table: OpTable) -> bool:
     return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
 
 
-def _without_custom_gradients(graph: Graph) -> Graph:
-    """What had a gradient of its own is what it was."""
+def _without_markers(graph: Graph) -> Graph:
+    """Values that had a derivative of their own way are what they were."""
     replacement: dict[str, Var] = {}
+    nodes: list[Node] = []
     for node in graph.nodes:
-        if node.op == CUSTOM:
+        if node.op in _WAYS:
             replacement.update({out.name: value for out, value in zip(node.outputs, node.inputs)})
-    if not replacement:
-        return graph
-    return substitute(replace(graph, nodes=tuple(n for n in graph.nodes if n.op != CUSTOM)), replacement)
+        else:
+            nodes.append(node)
+    return substitute(replace(graph, nodes=tuple(nodes)), replacement)
+
+
+_WAYS = (CUSTOM, BEGIN, END)
 
 
 class _Expander(Transformer):

@@ -8,7 +8,7 @@ is zero and computed nowhere. Nodes of the backward pass have the places of the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
-from ..prims.markers import CUSTOM, STOP
+from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
 from ..prims.pointwise.partials import scalar, zeros
 from ..prims.table import TABLE
@@ -123,8 +123,10 @@ class Reverse:
         cotangents = tuple(self.cotangents.get(v.name) for v in node.outputs)
         if all(ct is None for ct in cotangents):
             return
-        if node.op == CUSTOM:
-            self._custom(node, cotangents)
+        own = _OWN_WAYS.get(node.op)
+        if own is not None:
+            given = [zeros(self.ops, v) if ct is None else ct for v, ct in zip(node.outputs, cotangents)]
+            own(self, node, given)
             return
         row, params = row_of(node, self.table)
         if row.vjp is None:
@@ -138,22 +140,61 @@ class Reverse:
             if cotangent is not None:
                 self.add(var, cotangent)
 
-    def _custom(self, node: Node, cotangents: Sequence[Var | None]) -> None:
+    def _custom(self, node: Node, given: Sequence[Var]) -> None:
         """Through a marker that has gradients of stand-ins for its cotangents: what depends on the stand-ins
         is emitted once more, of the cotangents."""
         count = len(node.outputs)
-        given = [zeros(self.ops, v) if ct is None else ct for v, ct in zip(node.outputs, cotangents)]
         found = dict(zip((v.name for v in node.inputs[count : 2 * count]), given))
         for made in self.nodes:
-            if made.op == CUSTOM or not any(v.name in found for v in made.inputs):
-                continue
-            inputs = (found.get(v.name, v) for v in made.inputs)
-            again = self.builder.emit(made.op, *inputs, loc=made.loc, **made.kwargs)
-            outputs = again if isinstance(again, tuple) else (again,)
-            found.update(zip((v.name for v in made.outputs), outputs))
+            if made.op != CUSTOM and any(v.name in found for v in made.inputs):
+                self._emit_again(made, found)
         rest = node.inputs[2 * count :]
         for gradient, var in zip(rest[: len(rest) // 2], rest[len(rest) // 2 :]):
             self.add(var, found.get(gradient.name, gradient))
+
+    def _again(self, node: Node, given: Sequence[Var]) -> None:
+        """Through what is computed once more here, from the values that it reads: after the cotangents."""
+        position = next(k for k, made in enumerate(self.nodes) if made is node)
+        begin = position - 1
+        while (self.nodes[begin].op, self.nodes[begin].params) != (BEGIN, node.params):
+            begin -= 1
+        region = self.nodes[begin + 1 : position]
+        made_inside = {v.name for made in region for v in made.outputs}
+        needed = {v.name for v in node.inputs}
+        for made in reversed(region):
+            if any(v.name in needed for v in made.outputs):
+                needed.update(v.name for v in made.inputs)
+        start = len(self.builder.nodes)
+        found: dict[str, Var] = {}
+        outside: dict[str, Var] = {}
+        for made in region:
+            if made.op != BEGIN and not any(v.name in needed for v in made.outputs):
+                continue
+            for var in made.inputs:
+                if var.name not in made_inside and var.name not in found:
+                    outside[var.name] = var
+                    found[var.name] = self.ops.after(var, given[0])
+            self._emit_again(made, found)
+        read = [var for name, var in outside.items() if name in self.on_the_way]
+        nodes = tuple(self.builder.nodes[start:])
+        values = [found.get(v.name, v) for v in node.inputs]
+        inner = Reverse(self.builder, self.table, nodes, read, values)
+        for value, cotangent in zip(values, given):
+            if value.name in made_inside or value.name in inner.on_the_way:
+                inner.add(value, cotangent)
+            else:  # a value that was there before
+                self.add(value, cotangent)
+        inner.run()
+        for var in read:
+            if var.name in inner.cotangents:
+                self.add(var, inner.cotangents[var.name])
+
+    def _emit_again(self, node: Node, found: dict[str, Var]) -> None:
+        """A node of what stands for its inputs."""
+        inputs = (found.get(v.name, v) for v in node.inputs)
+        again = self.builder.emit(node.op, *inputs, loc=node.loc, **node.kwargs)
+        outputs = again if isinstance(again, tuple) else (again,)
+        found.update(zip((v.name for v in node.outputs), outputs))
 
     def gradient(self, var: Var) -> Var:
         found = self.cotangents.get(var.name)
@@ -162,6 +203,12 @@ class Reverse:
         # a cotangent that is an input, or is given twice, goes out as a value of its own
         made: Var = self.ops.copy(found)
         return made
+
+
+_OWN_WAYS: Mapping[str, Callable[[Reverse, Node, Sequence[Var]], None]] = {
+    CUSTOM: Reverse._custom,
+    END: Reverse._again,
+}
 
 
 def _on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:

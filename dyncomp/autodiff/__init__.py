@@ -3,10 +3,11 @@
 from ..frontends.derivatives import stop_gradient
 from .api import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from .batches import vmap
-from .custom import custom_vjp
+from .custom import checkpoint, custom_vjp
 from .trees import register_tree
 
 __all__ = [
+    "checkpoint",
     "custom_vjp",
     "grad",
     "hessian",

@@ -20,41 +20,66 @@ from ..capture.environment.regions import captured_whole, disable, is_compiling
 from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
 from ..graph.ir import Graph
 from . import traced
+from .places import places
 from .record import Piece, Recorded, Run, described, new_config
 
 Function = Callable[..., Any]
 
 
 # -- gradients ----------------------------------------------------------------------------------
-def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def grad(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    wrt: str | Sequence[str] | None = None,
+) -> Function:
     """The gradient of ``f``, a function with a real scalar result.
 
     ``argnums``: the positional argument to differentiate by, or several of them (then the result is a tuple).
     An argument is a floating-point array or number, or a tree of such: dicts, lists, tuples, named tuples,
     dataclasses and classes given to :func:`register_tree`, nested; its gradient is a tree like it, with
-    ``None`` for leaves of other kinds. ``has_aux``: ``f`` gives a pair ``(result, more)``; then so does what
-    is returned: ``(gradient, more)``. A gradient has its argument's shape and dtype; of a complex argument
-    ``x + iy`` it is ``df/dx + i df/dy``. Where ``f`` is not smooth, it is a subgradient: 0 for ``abs`` at 0,
-    equal shares for ties of ``max``.
+    ``None`` for leaves of other kinds. ``wrt``: what to differentiate by instead, named by an argument and
+    the way from there, as ``"model.layers[0].weights"``, or several such names; ``f`` then finds the arrays
+    that it is differentiated by in these places while it runs. ``has_aux``: ``f`` gives a pair
+    ``(result, more)``; then so does what is returned: ``(gradient, more)``. A gradient has its argument's
+    shape and dtype; of a complex argument ``x + iy`` it is ``df/dx + i df/dy``. Where ``f`` is not smooth, it
+    is a subgradient: 0 for ``abs`` at 0, equal shares for ties of ``max``.
 
     ``f`` has to be captured as one graph: raises :class:`~dyncomp.errors.NotDifferentiableError` with the
     program's line where it is not, or where it computes something without a derivative; ``TypeError`` for
     arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
-    ``argnums``. Floating-point warnings are not given.
+    ``argnums`` and ``wrt``. Floating-point warnings are not given.
     """
-    return _gradient(f, argnums, has_aux, with_value=False)
+    return _gradient(f, argnums, has_aux, wrt, with_value=False)
 
 
-def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    wrt: str | Sequence[str] | None = None,
+) -> Function:
     """As :func:`grad`, with the result in front: ``(f(x), gradient)``, computed together."""
-    return _gradient(f, argnums, has_aux, with_value=True)
+    return _gradient(f, argnums, has_aux, wrt, with_value=True)
 
 
-def _gradient(f: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> Function:
-    numbers, single = _numbers(argnums), isinstance(argnums, int)
-    both = traced.value_and_gradient(f, numbers, single, has_aux, name_of(f))
-    made = both if with_value else traced.only_gradient(both, has_aux)
-    return derived(f, ("gradient", numbers, single, has_aux, with_value), made)
+def _gradient(
+    f: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    wrt: str | Sequence[str] | None,
+    with_value: bool,
+) -> Function:
+    key: tuple[object, ...]
+    if wrt is None:
+        numbers, single = _numbers(argnums), isinstance(argnums, int)
+        key = ("by arguments", numbers, single, has_aux, with_value)
+        both = traced.value_and_gradient(f, numbers, single, has_aux, name_of(f))
+    else:
+        names, single = (wrt,) if isinstance(wrt, str) else tuple(wrt), isinstance(wrt, str)
+        key = ("by places", names, single, has_aux, with_value)
+        both = traced.value_and_named_gradient(f, places(f, names), single, has_aux, name_of(f))
+    return derived(f, key, both if with_value else traced.only_gradient(both, has_aux))
 
 
 def name_of(f: Function) -> str:
@@ -113,7 +138,7 @@ def _whole(
         return compiled(*args, **kwargs)
     except GraphBreakError as error:
         problem = error
-    if problem.break_id == "raise":
+    if problem.break_id in ("raise", "would-raise"):
         with contextlib.suppress(refusal):
             return made(*args, **kwargs)  # which raises what the program does
     raise refusal(f"{name_of(f)} is not one graph: {problem}") from problem

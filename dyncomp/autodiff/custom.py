@@ -1,4 +1,4 @@
-"""Functions that say their derivative themselves."""
+"""Functions that say how they are differentiated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..capture.environment.regions import is_compiling
+from ..capture.environment.regions import captured_whole, is_compiling
 from . import traced
 
 Function = Callable[..., Any]
@@ -36,3 +36,16 @@ class custom_vjp:
         if is_compiling() and self._call is not None:
             return self._call(*args)
         return self._function(*args)
+
+
+@captured_whole
+def checkpoint(f: Function) -> Function:
+    """``f``, with less memory and more time for its derivative: what ``f`` computes on the way to its results
+    is not kept for the backward pass but computed again there. Where ``f`` does not run in captured code,
+    it is ``f``. Its results are floating-point arrays or trees of such (else ``TypeError``)."""
+    again = traced.computed_again(f, getattr(f, "__qualname__", "a function"))
+
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        return again(*args, **kwargs) if is_compiling() else f(*args, **kwargs)
+
+    return checkpointed if is_compiling() else functools.wraps(f, updated=())(checkpointed)

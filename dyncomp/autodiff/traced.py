@@ -14,6 +14,8 @@ import numpy as np
 
 from ..capture.environment.regions import captured_whole
 from ..frontends.derivatives import (
+    checkpoint_begin,
+    checkpoint_end,
     custom_gradient,
     gradient,
     is_variable,
@@ -21,6 +23,7 @@ from ..frontends.derivatives import (
     tangent,
     variable,
 )
+from .places import Place, fetch, store
 from .trees import leaves, mapped
 
 Function = Callable[..., Any]
@@ -76,17 +79,60 @@ def value_and_gradient(
                 raise TypeError(f"argnums names argument {k} of {name}, which was called with {len(args)}")
             given[k] = variables.opened(args[k], f"argument {k} of {name}")
         value = f(*given, **kwargs)
-        result = value
-        if has_aux:
-            if not isinstance(value, tuple) or len(value) != 2:
-                raise TypeError(f"has_aux=True: {name} has to return a pair, not {described(value)}")
-            result = value[0]
-        check_real_scalar(result, name)
+        result = first_of(value, has_aux, name)
         found = gradient((result,), (1.0,), variables.all)
         made = like([args[k] for k in numbers], found)
         return value, made[0] if single else tuple(made)
 
     return gradient_of
+
+
+def value_and_named_gradient(
+    f: Function, places: Sequence[Place], single: bool, has_aux: bool, name: str
+) -> Function:
+    """As :func:`value_and_gradient`, by what is at places of the arguments, where ``f`` finds variables."""
+
+    def gradient_of(*args: Any, **kwargs: Any) -> Any:
+        variables = Variables()
+        given, named = list(args), dict(kwargs)
+        found: list[Any] = []
+        held: list[Any] = []
+        for place in places:
+            by_keyword = place.name in kwargs
+            if not by_keyword and not 0 <= place.position < len(args):
+                raise TypeError(f"wrt={place.text!r}: {name} was called without {place.name}")
+            holder = kwargs[place.name] if by_keyword else args[place.position]
+            for step in place.steps[:-1]:
+                holder = fetch(step, holder)
+            old = fetch(place.steps[-1], holder) if place.steps else holder
+            new = variables.opened(old, place.text)
+            found.append(old)
+            if place.steps:
+                held.append((place.steps[-1], holder, old))
+                store(place.steps[-1], holder, new)
+            elif by_keyword:
+                named[place.name] = new
+            else:
+                given[place.position] = new
+        try:
+            value = f(*given, **named)
+        finally:
+            for step, holder, old in reversed(held):
+                store(step, holder, old)
+        result = first_of(value, has_aux, name)
+        made = like(found, gradient((result,), (1.0,), variables.all))
+        return value, made[0] if single else tuple(made)
+
+    return gradient_of
+
+
+def first_of(value: Any, has_aux: bool, name: str) -> Any:
+    """The result that is differentiated."""
+    if has_aux and (not isinstance(value, tuple) or len(value) != 2):
+        raise TypeError(f"has_aux=True: {name} has to return a pair, not {described(value)}")
+    result = value[0] if has_aux else value
+    check_real_scalar(result, name)
+    return result
 
 
 def only_gradient(both: Function, has_aux: bool) -> Function:
@@ -188,6 +234,15 @@ def with_own_gradient(forward: Function, backward: Function, name: str) -> Funct
         if not arguments:
             return value
         return like(value, custom_gradient(values, stand_ins, found, arguments))
+
+    return call
+
+
+def computed_again(f: Function, name: str) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        number = checkpoint_begin()
+        value = f(*args, **kwargs)
+        return like(value, checkpoint_end(results_of(value, name), number))
 
     return call
 

@@ -8,14 +8,23 @@ what is to be computed for the whole batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
+
+import numpy as np
 
 from ..dtypes import ALL
 from ..errors import NotBatchableError
-from ..graph.ir import ArrayType, array_type
+from ..graph.ir import ArrayType, Ops, Var, array_type
 from ..symbolic.integers import Dim
-from .opdef import Marker, OpDef
+from .kit import Array
+from .opdef import Extern, Marker, OpDef, Sample, Tolerance
+from .shape_samples import copy_samples
 
+# The begin and the end of what is computed again where its derivative is, and what comes after a cotangent.
+BEGIN = "checkpoint_begin"
+END = "checkpoint_end"
+AFTER = "after"
 # The view through which no derivative goes, and the marker that derivatives go through in their own way.
 STOP = "stop_gradient"
 CUSTOM = "custom_gradient"
@@ -61,6 +70,39 @@ def element_meta(whole: ArrayType) -> ArrayType:
 
 def batch_meta(*types: ArrayType, outputs: int, size: Dim) -> Types:
     return tuple(array_type(t.dtype, (size, *t.shape), t.device) for t in types[:outputs])
+def end_meta(*types: ArrayType, number: int) -> Types:
+    return types
+
+
+def after_meta(x: ArrayType, y: ArrayType) -> ArrayType:
+    return _plain(x)
+
+
+def after_ref(x: Array, y: Array) -> Array:
+    return np.array(x, order="C")
+
+
+def after_vjp(
+    ops: Ops, cts: Sequence[Var], inputs: Sequence[Var], outputs: Sequence[Var]
+) -> tuple[Var | None, ...]:
+    return cts[0], None
+
+
+def after_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Sequence[Var], outputs: Sequence[Var]
+) -> Var | None:
+    return tangents[0]
+
+
+def end_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Sequence[Var], outputs: Sequence[Var], *, number: int
+) -> tuple[Var | None, ...]:
+    return tuple(tangents)
+
+
+def after_samples() -> Iterator[Sample]:
+    for sample in copy_samples():
+        yield Sample((*sample.args, np.zeros(2)), {}, sample.label)
 
 
 def _is_no_value(*arrays: object, **params: Any) -> NoReturn:
@@ -122,5 +164,39 @@ ROWS = (
         dtypes=ALL,
         no_derivative="it is replaced by what it asks for",
         doc="Of `outputs` values, and elements of a batch of `size`: the values for each element, in axis 0.",
+    ),
+    OpDef(
+        BEGIN,
+        ("number",),
+        lambda *, number: (),
+        _is_no_value,
+        lower=Marker(),
+        dtypes=ALL,
+        no_derivative="it has no value",
+        doc="What follows, up to the `checkpoint_end` of this number, is computed again for its derivative.",
+    ),
+    OpDef(
+        END,
+        ("number",),
+        end_meta,
+        _is_no_value,
+        lower=Marker(),
+        jvp=end_jvp,
+        dtypes=ALL,
+        no_derivative="it is replaced by what it asks for",
+        doc="Its inputs, which are results of what began at the `checkpoint_begin` of this number.",
+    ),
+    OpDef(
+        AFTER,
+        (),
+        after_meta,
+        after_ref,
+        lower=Extern(),
+        vjp=after_vjp,
+        jvp=after_jvp,
+        samples=after_samples,
+        tolerance=Tolerance(eps=0.0),
+        dtypes=ALL,
+        doc="The first input, not before the second one is there: nor is what is made of it.",
     ),
 )

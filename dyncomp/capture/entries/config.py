@@ -54,7 +54,8 @@ _INLINED_PARTS = frozenset(
     + ["isbuiltin", "isgenerator", "isroutine", "iscode", "ismethodwrapper"]
 )
 
-_POLYFILLS = "dyncomp.capture.polyfills"
+# our own Python that runs in captured code
+_OWN_CODE = ("dyncomp.capture.polyfills", "dyncomp.autodiff", "dyncomp.frontends.derivatives")
 
 
 @dataclass
@@ -281,7 +282,7 @@ class CaptureConfig(_hook.HookConfig):
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
-        return module.partition(".")[0] in TRUSTED or module.startswith(_POLYFILLS)
+        return module.partition(".")[0] in TRUSTED or module.startswith(_OWN_CODE)
 
 
 _LIBRARY_FOLDERS = tuple(

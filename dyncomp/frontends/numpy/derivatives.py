@@ -113,6 +113,19 @@ def custom_gradient(
     return _marker(tx, "custom_gradient", len(found), found, given, made, by)
 
 
+@_rule_of(derivatives.checkpoint_begin)
+def checkpoint_begin(tx: TraceContext) -> int:
+    number = len(tx.builder.nodes)
+    emit(tx, "checkpoint_begin", number=number)
+    return number
+
+
+@_rule_of(derivatives.checkpoint_end)
+def checkpoint_end(tx: TraceContext, values: Sequence[object], number: int) -> tuple[ArrayRef, ...]:
+    found = [_need(tx, v) for v in values]
+    return tuple(array_of(v) for v in emit(tx, "checkpoint_end", *found, number=number))
+
+
 @_rule_of(derivatives.stop_gradient)
 def stop_gradient(tx: TraceContext, x: Any) -> Any:
     if not isinstance(x, ArrayRef) or x.frontend != "numpy" or not x.dtype.is_inexact or x.mask is not None:

@@ -16,7 +16,7 @@ from .routines import (
     solve_rule,
     window_rule,
 )
-from .structure import RULES, along_axes, contraction, elementwise
+from .structure import RULES, along_axes, contraction, elementwise, unchanged
 
 KINDS: dict[type, Callable[[str], Rule]] = {
     Pointwise: elementwise,
@@ -38,6 +38,8 @@ ROWS: dict[str, Callable[[OpDef], Rule]] = {
         ("inv", "det", "slogdet", "cholesky", "qr", "svd", "svdvals", "eigh", "eigvalsh"),
         lambda row: elementwise(row.name),
     ),
+    # what is the same for the batch stays so
+    **dict.fromkeys(("checkpoint_end", "after"), lambda row: unchanged(row.name)),
     "solve": lambda row: solve_rule,
     # functions that take no stacks, or of which nothing is known
     **dict.fromkeys(("lstsq", "library_call", "python_call", "routine_call"), looped),

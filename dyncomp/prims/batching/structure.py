@@ -23,6 +23,15 @@ def elementwise(name: str) -> Rule:
     return batch
 
 
+def unchanged(name: str) -> Rule:
+    """Of rows of any number of dimensions, each of whose outputs is batched where the input of its number is."""
+
+    def batch(given: Operands, **params: object) -> Any:
+        return getattr(given.ops, name)(*given.values, **params)
+
+    return batch
+
+
 def along_axes(name: str) -> Rule:
     """Of rows of one array that work along the parameter ``axis`` or ``axes``."""
 

@@ -67,4 +67,4 @@ def with_derivatives(row: OpDef) -> OpDef:
         return replace(row, vjp=vjp, jvp=jvp)
     if row.partials is not None:
         return replace(row, vjp=pointwise_vjp(row.partials), jvp=pointwise_jvp(row.partials))
-    return replace(row, no_derivative=REASONS.get(row.name, ""))
+    return replace(row, no_derivative=row.no_derivative or REASONS.get(row.name, ""))
