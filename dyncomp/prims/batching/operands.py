@@ -37,6 +37,10 @@ class Operands:
         value = self.values[number]
         return value if self.has(number) else repeated(self.ops, value, self.size)
 
+    def base(self) -> Var:
+        """The first input, batched, whose layout the result takes on: in C order where it is repeated."""
+        return self.values[0] if self.has(0) else self.ops.contiguous(self.batched(0))
+
     def all(self) -> list[Var]:
         """All inputs, batched."""
         return [self.batched(k) for k in range(len(self.values))]

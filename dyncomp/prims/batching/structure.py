@@ -24,7 +24,8 @@ def elementwise(name: str) -> Rule:
 
 
 def unchanged(name: str) -> Rule:
-    """Of rows of any number of dimensions, each of whose outputs is batched where the input of its number is."""
+    """Of rows for any number of dimensions, each output of which is batched where the input of its number
+    is."""
 
     def batch(given: Operands, **params: object) -> Any:
         return getattr(given.ops, name)(*given.values, **params)
@@ -105,22 +106,20 @@ def as_strided_rule(given: Operands, *, shape: Any, strides: Any, offset: Any) -
 
 # -- updates ----------------------------------------------------------------------------------
 def update_slice_rule(given: Operands, *, starts: Any, sizes: Any, steps: Any) -> Var:
-    found: Var = given.ops.update_slice(
-        *given.all(), starts=(0, *starts), sizes=(given.size, *sizes), steps=(1, *steps)
-    )
+    window = {"starts": (0, *starts), "sizes": (given.size, *sizes), "steps": (1, *steps)}
+    found: Var = given.ops.update_slice(given.base(), given.batched(1), **window)
     return found
 
 
 def update_diagonal_rule(given: Operands, *, offset: Any, axis1: int, axis2: int) -> Var:
-    found: Var = given.ops.update_diagonal(*given.all(), offset=offset, axis1=axis1 + 1, axis2=axis2 + 1)
+    diagonal = {"offset": offset, "axis1": axis1 + 1, "axis2": axis2 + 1}
+    found: Var = given.ops.update_diagonal(given.base(), given.batched(1), **diagonal)
     return found
 
 
 def update_strided_rule(given: Operands, *, shape: Any, strides: Any, offset: Any) -> Var:
-    base, value = given.all()
-    if not given.has(0):
-        base = given.ops.contiguous(base)
-    base = _laid_out(given, base, given.types[0])
+    base = _laid_out(given, given.base(), given.types[0])
+    value = given.batched(1)
     params = {"shape": (given.size, *shape), "strides": (base.type.strides[0], *strides), "offset": offset}
     found: Var = given.ops.update_strided(base, value, **params)
     return found
@@ -160,7 +159,7 @@ def take_along_axis_rule(given: Operands, *, axis: int) -> Var:
 def index_put_rule(given: Operands, *, dims: Any, position: int, combine: str) -> Var:
     """Values are put in their order within each element of the batch, as without it."""
     ops = given.ops
-    base, value = given.batched(0), given.batched(1)
+    base, value = given.base(), given.batched(1)
     index, is_batched = _index_arrays(given, 2)
     if is_batched:
         index, dims = [_batch_numbers(given, index[0]), *index], (0, *behind(dims))
