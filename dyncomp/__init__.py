@@ -32,10 +32,10 @@ from .report.explain import Explanation, explain
 
 if TYPE_CHECKING:
     from .autodiff.api import grad, jvp, value_and_grad, vjp
+    from .autodiff.batches import vmap
     from .autodiff.custom import checkpoint, custom_vjp
     from .autodiff.jacobians import hessian, jacobian
     from .autodiff.trees import register_tree
-    from .autodiff.batches import vmap
     from .frontends.derivatives import stop_gradient
 
 __version__ = "0.1.0"

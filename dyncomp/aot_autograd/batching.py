@@ -120,7 +120,9 @@ def batched(
     batching.run(graph.nodes, [out.var for out in graph.outputs])
     is_batched = tuple(batching.is_batched(out.var) for out in graph.outputs)
     outputs = [
-        GraphOutput(batching.batched(out.var)) if flag else replace(out, var=batching.values.get(out.var.name, out.var))
+        GraphOutput(batching.batched(out.var))
+        if flag
+        else replace(out, var=batching.values.get(out.var.name, out.var))
         for out, flag in zip(graph.outputs, is_batched)
     ]
     made = builder.rebuilt(outputs, (), inputs=tuple(builder.inputs))

@@ -48,7 +48,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 
 
 def _check_axes(axes: Any, what: str, containers: tuple[type, ...]) -> None:
-    if axes is None or isinstance(axes, int) or isinstance(axes, containers):
+    if axes is None or isinstance(axes, (int, *containers)):
         return
     raise TypeError(f"{what} is an integer, None, or a tree of these, not {axes!r}")
 
@@ -58,7 +58,7 @@ class Batch:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.size: int | None = None
+        self.size = -1  # until the first one is known
         self.elements: list[Any] = []
 
     def whole(self, leaf: Any, axis: int, what: str) -> Any:
@@ -68,7 +68,7 @@ class Batch:
         if not -leaf.ndim <= axis < leaf.ndim:
             raise ValueError(f"vmap: {what} of {self.name} has {leaf.ndim} dimensions: it has no axis {axis}")
         size = leaf.shape[axis]
-        if self.size is None:
+        if self.size == -1:
             self.size = size
         elif self.size != size:
             raise ValueError(
@@ -101,7 +101,7 @@ class Batch:
             self.opened(arg, axis, f"argument {k}", take) for k, (arg, axis) in enumerate(zip(args, axes))
         ]
         named = {key: self.opened(arg, 0, f"argument {key!r}", take) for key, arg in kwargs.items()}
-        if self.size is None:
+        if self.size == -1:
             raise ValueError(f"vmap needs an axis of at least one array among the arguments of {self.name}")
         return given, named
 
@@ -164,7 +164,7 @@ def one_by_one(
     """The loop. Of an empty batch the function is called once, for the shapes of its results."""
     whole = Batch(name)
     whole.arguments(args, kwargs, in_axes, lambda array: array)
-    size = whole.size or 0
+    size = whole.size
     found: list[Any] = []
     parts: list[list[Any]] = []
 

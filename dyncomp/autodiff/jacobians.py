@@ -1,5 +1,5 @@
-"""``jacobian`` and ``hessian``: products with all unit vectors, as a batch in one graph (several runs of it where
-that would be large)."""
+"""``jacobian`` and ``hessian``: products with all unit vectors, as a batch in one graph (several runs of it
+where that would be large)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") 
     such for several ``argnums``): an array of the result's shape followed by the argument's; of an argument
     that is a tree, a tree of such.
 
-    ``mode``: ``"forward"`` (a product with the Jacobian for each element of the arguments), ``"reverse"`` (for
-    each of the result), or ``"auto"``: whichever are fewer. The products are computed together. Real numbers
-    only. Raises as :func:`grad` does.
+    ``mode``: ``"forward"`` (a product with the Jacobian for each element of the arguments), ``"reverse"``
+    (for each of the result), or ``"auto"``: whichever are fewer. The products are computed together. Real
+    numbers only. Raises as :func:`grad` does.
     """
     if mode not in ("auto", "forward", "reverse"):
         raise ValueError(f"mode is 'auto', 'forward' or 'reverse', not {mode!r}")
@@ -117,7 +117,7 @@ def forward(result: Any, variables: Sequence[Any], start: int, columns: int) -> 
 def check_real(result: Any, variables: Sequence[Any], name: str) -> None:
     is_array = isinstance(result, (np.ndarray, np.generic))
     is_real = result.dtype.kind == "f" if is_array else type(result) is float
-    if not is_real or any([v.dtype.kind != "f" for v in variables]):
+    if not is_real or any(v.dtype.kind != "f" for v in variables):
         raise TypeError(
             f"jacobian needs a function of real arrays with one as its result: {name} gives "
             f"{described(result)}"

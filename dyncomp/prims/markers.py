@@ -70,6 +70,8 @@ def element_meta(whole: ArrayType) -> ArrayType:
 
 def batch_meta(*types: ArrayType, outputs: int, size: Dim) -> Types:
     return tuple(array_type(t.dtype, (size, *t.shape), t.device) for t in types[:outputs])
+
+
 def end_meta(*types: ArrayType, number: int) -> Types:
     return types
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dyncomp.aot_autograd.batching import batched
-from dyncomp.errors import NotBatchableError
 from dyncomp.graph.interp import run
 from dyncomp.graph.ir import GraphBuilder, GraphOutput, verify
 from dyncomp.prims.opdef import Tolerance

@@ -1,8 +1,8 @@
 """What a batching rule is given, and what rules share.
 
-A *batched* value has the batch as its axis 0: ``x[i]`` is the value that the node has for element ``i`` of the
-batch. A rule gives the outputs of a node of which at least one input is batched; those that are the same for
-the whole batch may be left so.
+A *batched* value has the batch as its axis 0: ``x[i]`` is the value that the node has for element ``i`` of
+the batch. A rule gives the outputs of a node of which at least one input is batched; those that are the same
+for the whole batch may be left so.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from ...graph.interp import has_symbols
+from ...graph.interp import concrete, symbols_in
 from ...graph.ir import ArrayType, Callee, Var, array_type
 from ...symbolic.integers import sym_max
 from ..convolution import DTYPES as CONVOLVED
@@ -24,22 +24,24 @@ from .operands import Operands, Rule, reshaped, to_front
 # -- once for each element of the batch ---------------------------------------------------------
 @dataclass(frozen=True)
 class _Loop:
-    """A row's reference, called for each element of a batch. ``results``: types of its results."""
+    """A row's reference, called for each element of a batch. ``results``: types of its results; ``symbols``:
+    names of those in its parameters."""
 
     ref: Callable[..., Any]
     batched: tuple[bool, ...]
     params: Mapping[str, Any]
     results: tuple[ArrayType, ...]
+    symbols: tuple[str, ...]
 
-    def __call__(self, arrays: tuple[Array, ...], sizes: tuple[int, ...]) -> tuple[Array, ...]:
-        """``sizes``: of the batch, then of all dimensions of the results."""
-        dims = iter(sizes[1:])
-        made = [
-            np.empty((sizes[0], *itertools.islice(dims, t.ndim)), t.dtype.numpy) for t in self.results
-        ]
-        for i in range(sizes[0]):
+    def __call__(self, arrays: tuple[Array, ...], numbers: tuple[int, ...]) -> tuple[Array, ...]:
+        """``numbers``: the size of the batch, the dimensions of all results, the values of the symbols."""
+        size, *rest = numbers
+        dims = iter(rest)
+        made = [np.empty((size, *itertools.islice(dims, t.ndim)), t.dtype.numpy) for t in self.results]
+        params = concrete(self.params, dict(zip(self.symbols, dims)))
+        for i in range(size):
             given = [a[i, ...] if has else a for a, has in zip(arrays, self.batched)]
-            found = self.ref(*given, **self.params)
+            found = self.ref(*given, **params)
             for whole, part in zip(made, found if isinstance(found, tuple) else (found,), strict=True):
                 if part.shape != whole.shape[1:]:
                     raise ValueError(f"results of shapes {part.shape} and {whole.shape[1:]}")
@@ -53,16 +55,18 @@ def looped(row: OpDef) -> Rule:
     def batch(given: Operands, **params: Any) -> Any:
         found = row.meta(*given.types, **params)
         types = found if isinstance(found, tuple) else (found,)
-        if has_symbols(params):
-            raise TypeError("it is called for each element of the batch, and its parameters are not constant")
+        env = given.ops.builder.env
+        symbols = sorted(symbols_in(params))
+        if any(env.symbols[name].unbacked for name in symbols):
+            raise TypeError("the sizes of its results would depend on the batched data")
         flags = tuple(given.has(k) for k in range(len(given.values)))
-        loop = _Loop(row.ref, flags, params, types)
+        loop = _Loop(row.ref, flags, params, types, tuple(symbols))
         callee = params.get("callee")
         name = row.name if callee is None else callee.name
         return given.ops.routine_call(
             *given.values,
             callee=Callee(loop, f"{name} for each", (), ()),
-            numbers=(given.size, *(d for t in types for d in t.shape)),
+            numbers=(given.size, *(d for t in types for d in t.shape), *map(env.symbol, symbols)),
             dtypes=tuple(t.dtype for t in types),
             shapes=tuple((given.size, *t.shape) for t in types),
         )
@@ -205,7 +209,7 @@ def window_rule(row: OpDef) -> Rule:
 
     def batch(given: Operands, *, mode: str) -> Var:
         a, v = given.types
-        if a.dtype not in CONVOLVED or has_symbols((a.shape, v.shape)):
+        if a.dtype not in CONVOLVED or symbols_in((a.shape, v.shape)):
             found: Var = for_each(given, mode=mode)
             return found
         ops = given.ops
@@ -217,9 +221,7 @@ def window_rule(row: OpDef) -> Rule:
             values[1] = flipped(ops, values[1], values[1].ndim - 1)
         left = {"valid": 0, "same": size // 2, "full": size - 1}[mode]
         right = size - 1 - left if mode == "same" else left
-        images = [
-            reshaped(ops, value, (*value.shape[:-1], 1, 1, value.shape[-1])) for value in values
-        ]
+        images = [reshaped(ops, value, (*value.shape[:-1], 1, 1, value.shape[-1])) for value in values]
         shapes = tuple(array_type(t.dtype, (1, 1, *t.shape), t.device) for t in types)
         params = {"stride": (1,), "padding": ((left, right),), "dilation": (1,), "groups": 1}
         made = of_images(Operands(ops, given.size, tuple(images), shapes), **params)

@@ -1,4 +1,4 @@
-"""Rules of kinds whose rows differ in a parameter only, of views and their updates, of indexing and products."""
+"""Rules of kinds whose rows differ in a parameter only, of views and updates, indexing and products."""
 
 from __future__ import annotations
 
@@ -98,9 +98,7 @@ def _laid_out(given: Operands, x: Var, type: ArrayType) -> Var:
 def as_strided_rule(given: Operands, *, shape: Any, strides: Any, offset: Any) -> Var:
     x = _laid_out(given, given.values[0], given.types[0])
     apart = x.type.strides[0]
-    found: Var = given.ops.as_strided(
-        x, shape=(given.size, *shape), strides=(apart, *strides), offset=offset
-    )
+    found: Var = given.ops.as_strided(x, shape=(given.size, *shape), strides=(apart, *strides), offset=offset)
     return found
 
 
