@@ -60,6 +60,7 @@ class _Expander(Transformer):
         super().__init__(graph, table)
         self.ops = Ops(self.builder)
         self.rules: Table = table  # type: ignore[assignment]
+        self.closed: set[str] = set()  # what is made of elements of batches that were made
 
     def make_builder(self) -> PrimBuilder:
         return PrimBuilder(self.graph, self.table)
@@ -78,8 +79,20 @@ class _Expander(Transformer):
             made = self.builder.producer(element)
             assert made is not None
             batching.add(element, made.inputs[0])
-        batching.run(tuple(self.builder.nodes), values)
+        nodes = tuple(self.builder.nodes)
+        batching.run(nodes, [*values, *self._raising(nodes)])
+        self.closed.update(element.name for element in elements)
         return [batching.batched(v) for v in values]
+
+    def _raising(self, nodes: Sequence[Node]) -> list[Var]:
+        """Values that are computed also where nothing uses them."""
+        found = []
+        for node in nodes:
+            if any(v.name in self.closed for v in node.inputs):
+                self.closed.update(v.name for v in node.outputs)
+            elif self.rules[node.op].may_raise:
+                found += node.outputs
+        return found
 
     def gradient(self, inputs: Sequence[Var], outputs: int) -> list[Var]:
         values, cotangents, variables = inputs[:outputs], inputs[outputs : 2 * outputs], inputs[2 * outputs :]

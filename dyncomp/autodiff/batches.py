@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..capture.environment.regions import draws_nothing, is_compiling
+from ..capture.environment.regions import for_batches, is_compiling
 from ..errors import NotBatchableError
 from ..frontends.batching import batch, element
 from .api import derived, name_of
@@ -146,7 +146,7 @@ def placed(value: Any, out_axes: Any, name: str, wholes: Callable[[list[Any]], S
     return mapped_along(place, value, out_axes)
 
 
-@draws_nothing
+@for_batches
 def mapped_over(f: Function, in_axes: Any, out_axes: Any, name: str) -> Function:
     def for_all(*args: Any, **kwargs: Any) -> Any:
         if not is_compiling():

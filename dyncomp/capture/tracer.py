@@ -170,6 +170,16 @@ class Tracer:
         if value.source is not None and not any(v is value for v in self.mutated):
             self.mutated.append(value)
 
+    @property
+    def is_for_batch(self) -> bool:
+        """Whether what is traced now stands for what is computed for a batch."""
+        return any(regions.is_for_batches(frame.raw_code) for frame in self.frames)
+
+    def note_may_raise(self, value: ArrayValue) -> None:
+        """Have the graph compute a value, as doing so may raise. (For a batch it is another node that does.)"""
+        if not self.is_for_batch:
+            self.may_raise.append(value)
+
     # -- objects to values --------------------------------------------------------------------
     def child(self, obj: object, source: Source) -> Value:
         """The value of an object found at ``source``; guards come when it is looked at."""

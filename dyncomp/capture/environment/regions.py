@@ -149,19 +149,19 @@ def is_captured_whole(code: types.CodeType) -> bool:
     return code in _WHOLE
 
 
-_DRAWLESS: set[types.CodeType] = set()
+_FOR_BATCHES: set[types.CodeType] = set()
 
 
-def draws_nothing(function: F) -> F:
-    """Have captured code draw no random numbers in calls of the functions that a Python function defines: the
-    graph breaks there."""
+def for_batches(function: F) -> F:
+    """Have captured code know that what is called in functions that a Python function defines runs once for a
+    whole batch of elements: it draws no random numbers, which are others for each."""
     code: types.CodeType = function.__code__  # type: ignore[attr-defined]
-    _DRAWLESS.update(c for c in code.co_consts if isinstance(c, types.CodeType))
+    _FOR_BATCHES.update(c for c in code.co_consts if isinstance(c, types.CodeType))
     return function
 
 
-def may_draw(code: types.CodeType) -> bool:
-    return code not in _DRAWLESS
+def is_for_batches(code: types.CodeType) -> bool:
+    return code in _FOR_BATCHES
 
 
 def assume_constant_result(f: object) -> Any:

@@ -23,7 +23,6 @@ from ...graph.ir import COPY, ArrayType, array_type
 from ...signals import is_from_handler
 from ...symbolic.integers import Dim, SymInt, hint
 from ..breaks import Break
-from ..environment.regions import may_draw
 from ..environment.warnings_at_capture import quietly
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source
@@ -374,7 +373,7 @@ def _new_draw(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Draw:
-    if not all(may_draw(frame.raw_code) for frame in tracer.frames):
+    if tracer.is_for_batch:
         raise Break("unsupported-call", "random numbers in a function under vmap, which runs once for all")
     tracer.steps += 1
     tracer.outside_changes += 1
