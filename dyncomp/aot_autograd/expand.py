@@ -86,7 +86,7 @@ class _Expander(Transformer):
 
     def _raising(self, nodes: Sequence[Node]) -> list[Var]:
         """Values that are computed also where nothing uses them."""
-        found = []
+        found: list[Var] = []
         for node in nodes:
             if any(v.name in self.closed for v in node.inputs):
                 self.closed.update(v.name for v in node.outputs)

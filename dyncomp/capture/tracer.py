@@ -176,7 +176,7 @@ class Tracer:
         return any(regions.is_for_batches(frame.raw_code) for frame in self.frames)
 
     def note_may_raise(self, value: ArrayValue) -> None:
-        """Have the graph compute a value, as doing so may raise. (For a batch it is another node that does.)"""
+        """Have the graph compute a value, as doing so may raise (for a batch another node does)."""
         if not self.is_for_batch:
             self.may_raise.append(value)
 

@@ -42,7 +42,7 @@ ROWS: dict[str, Callable[[OpDef], Rule]] = {
     **dict.fromkeys(("checkpoint_end", "after"), lambda row: unchanged(row.name)),
     "solve": lambda row: solve_rule,
     # functions that take no stacks, or of which nothing is known
-    **dict.fromkeys(("lstsq", "library_call", "python_call", "routine_call"), looped),
+    **dict.fromkeys(("lstsq", "library_call", "python_call", "routine_call", "for_each"), looped),
     "searchsorted": searchsorted_rule,
     "interp": lambda row: interp_rule(searchsorted_rule(_SEARCHED)),
     "convolve": window_rule,

@@ -3,73 +3,35 @@ element of the batch."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from ...dataclass import dataclass
 from ...graph.interp import concrete, symbols_in
-from ...graph.ir import ArrayType, Callee, Var, array_type
+from ...graph.ir import Callee, Var, array_type
 from ...symbolic.integers import sym_max
 from ..convolution import DTYPES as CONVOLVED
 from ..derivatives.structure import flipped
-from ..kit import Array
 from ..opdef import OpDef
 from ..pointwise.partials import scalar, zeros
+from ..python_call import ForEach
 from .operands import Operands, Rule, reshaped, to_front
 
 
 # -- once for each element of the batch ---------------------------------------------------------
-@dataclass(frozen=True)
-class _Loop:
-    """A row's reference, called for each element of a batch. ``results``: types of its results; ``symbols``:
-    names of those in its parameters."""
-
-    ref: Callable[..., Any]
-    batched: tuple[bool, ...]
-    params: Mapping[str, Any]
-    results: tuple[ArrayType, ...]
-    symbols: tuple[str, ...]
-
-    def __call__(self, arrays: tuple[Array, ...], numbers: tuple[int, ...]) -> tuple[Array, ...]:
-        """``numbers``: the size of the batch, the dimensions of all results, the values of the symbols."""
-        size, *rest = numbers
-        dims = iter(rest)
-        made = [np.empty((size, *itertools.islice(dims, t.ndim)), t.dtype.numpy) for t in self.results]
-        params = concrete(self.params, dict(zip(self.symbols, dims)))
-        for i in range(size):
-            given = [a[i, ...] if has else a for a, has in zip(arrays, self.batched)]
-            found = self.ref(*given, **params)
-            for whole, part in zip(made, found if isinstance(found, tuple) else (found,), strict=True):
-                if part.shape != whole.shape[1:]:
-                    raise ValueError(f"results of shapes {part.shape} and {whole.shape[1:]}")
-                whole[i] = part
-        return tuple(made)
-
-
 def looped(row: OpDef) -> Rule:
     """Its reference, called for each element of the batch: of rows whose routine takes no stacks."""
 
     def batch(given: Operands, **params: Any) -> Any:
-        found = row.meta(*given.types, **params)
-        types = found if isinstance(found, tuple) else (found,)
         env = given.ops.builder.env
-        symbols = sorted(symbols_in(params))
+        symbols = symbols_in(params)
         if any(env.symbols[name].unbacked for name in symbols):
             raise TypeError("the sizes of its results would depend on the batched data")
+        # int() has the graph be for these sizes only
+        fixed = concrete(params, {name: int(env.symbol(name)) for name in symbols})
         flags = tuple(given.has(k) for k in range(len(given.values)))
-        loop = _Loop(row.ref, flags, params, types, tuple(symbols))
-        callee = params.get("callee")
-        name = row.name if callee is None else callee.name
-        return given.ops.routine_call(
-            *given.values,
-            callee=Callee(loop, f"{name} for each", (), ()),
-            numbers=(given.size, *(d for t in types for d in t.shape), *map(env.symbol, symbols)),
-            dtypes=tuple(t.dtype for t in types),
-            shapes=tuple((given.size, *t.shape) for t in types),
-        )
+        called = params.get("callee")
+        name = row.name if called is None else called.path or called.name
+        callee = Callee(ForEach(row.meta, row.ref, fixed, flags), name, (), ())
+        return given.ops.for_each(*given.values, callee=callee)
 
     return batch
 
