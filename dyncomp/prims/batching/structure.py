@@ -55,6 +55,10 @@ def contraction(name: str) -> Rule:
         if given.has(0) and given.has(1):
             made: Var = op(x, y, contract=contract, batch=((0, *batch[0]), (0, *batch[1])))
             return made
+        if given.has(1) and given.types[1].ndim == len(contract[1]) + len(batch[1]):
+            # what is left of y is the batch alone, which comes first the other way round
+            turned = op(y, x, contract=contract[::-1], batch=batch[::-1])
+            return to_front(given.ops, turned, len(batch[0]))
         place = len(batch[0]) if given.has(0) else x.ndim - len(contract[0])
         return to_front(given.ops, op(x, y, contract=contract, batch=batch), place)
 
