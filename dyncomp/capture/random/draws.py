@@ -373,8 +373,7 @@ def _new_draw(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Draw:
-    if tracer.is_for_batch:
-        raise Break("unsupported-call", "random numbers in a function under vmap, which runs once for all")
+    tracer.refuse_for_batch("random numbers")
     tracer.steps += 1
     tracer.outside_changes += 1
     draw = Draw(len(tracer.draws), function, owner, keep, args, kwargs)

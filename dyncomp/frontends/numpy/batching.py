@@ -8,10 +8,10 @@ import numpy as np
 
 from ...dtypes import bool_, complex128, float64, int64
 from ...errors import Unsupported
-from ...graph.ir import Var
+from ...graph.ir import COPY, Var
 from ...symbolic.integers import Dim, SymInt
 from .. import batching
-from ..base import ArrayRef, Rule, TraceContext
+from ..base import ArrayRef, Rule, TraceContext, memory_of
 from .numpy_rules import RuleTable
 from .operands import array_of, constant, emit, literal, value_of
 
@@ -51,4 +51,16 @@ def batch(
     tx: TraceContext, values: Sequence[object], elements: Sequence[object], size: Dim
 ) -> tuple[ArrayRef, ...]:
     inputs = [_value(tx, value) for value in (*values, *elements)]
+    _refuse_writes_outside(tx, inputs[len(values)].name)
     return tuple(array_of(var) for var in emit(tx, "batch", *inputs, outputs=len(values), size=size))
+
+
+def _refuse_writes_outside(tx: TraceContext, first: str) -> None:
+    """What is the same for all elements of a batch is not written for each: arrays that were there before the
+    first element was."""
+    nodes = tx.builder.nodes
+    start = next(k for k, node in enumerate(nodes) if any(v.name == first for v in node.outputs))
+    inside = {v.name for node in nodes[start:] for v in node.outputs}
+    for node in nodes[start:]:
+        if node.op == COPY and memory_of(tx.builder, node.inputs[0]) not in inside:
+            raise Unsupported(f"a write at {node.loc} into an array that is the same for the whole batch")
