@@ -52,6 +52,7 @@ REASONS: dict[str, str] = {
     "python_call": _OPAQUE,
     "library_call": _OPAQUE,
     "ufunc_call": _OPAQUE,
+    "for_each": "it calls a library for each element of a batch",
     "digamma": "the trigamma function is no op",
     "nextafter": "it is a step of the number format",
     "lstsq": "its results depend on the rank",
