@@ -12,8 +12,8 @@ from ..rewrite import Transformer
 
 
 def share_factors(graph: Graph, table: OpTable) -> Graph:
-    """Factor a matrix of float64 once where several systems with it are solved, or where its factors are there
-    anyway. NumPy's routine does the same two steps each time, so the solutions are the same to the last bit."""
+    """Factor a matrix of float64 once where several systems with it are solved, or where its factors are
+    there anyway. NumPy's routine does the same two steps each time: the solutions have the same bits."""
     if not graph.functional:
         return graph
     systems = Counter(node.inputs[0].name for node in graph.nodes if node.op == "solve" and _fits(node))
