@@ -17,6 +17,7 @@ from ..graph.ir import Graph, GraphInput, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.cse import eliminate_common_subexpressions
 from ..graph.passes.dce import eliminate_dead_code
 from ..graph.passes.decompose import decompose
+from ..graph.passes.factors import share_factors
 from ..graph.passes.rewrite_rules import simplify
 from ..graph.rewrite import Rebuilder
 from ..symbolic.integers import SymInt
@@ -122,7 +123,8 @@ def partition(
     original = frozenset(v.name for node in graph.nodes[: joint.nodes] for v in node.outputs)
     # the halves may be differentiated in turn
     graph = simplify(decompose(without_markers(graph), table), table, keeps_derivatives=True)
-    graph = eliminate_dead_code(eliminate_common_subexpressions(graph, table), table)
+    for tidy in (eliminate_common_subexpressions, share_factors, eliminate_dead_code):
+        graph = tidy(graph, table)
     sides = take_apart(graph, table, cotangents, len(joint.wrt), original)
     if saved is not None:
         names = frozenset(_at(sides, place).name for place in saved)

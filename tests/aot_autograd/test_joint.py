@@ -226,3 +226,27 @@ def test_a_view_of_an_input_shows_what_was_written():
     x = np.arange(4.0)
     found = run(made.graph, TABLE, x, np.full(4, 3.0), np.ones(3))[-1]
     np.testing.assert_array_equal(found, [0.0, 2.0, 4.0, 6.0])
+
+
+def test_second_derivatives_of_solutions_and_factors():
+    def f(a, b):
+        matrix = a @ a.T + np.eye(4)
+        x = np.linalg.solve(a + 4 * np.eye(4), b)
+        return (x * np.linalg.solve(matrix, b)).sum() + np.log(np.diag(np.linalg.cholesky(matrix))).sum()
+
+    rng = np.random.default_rng(0)
+    args = [rng.random((4, 4)), rng.random(4)]
+    directions = [rng.random((4, 4)), rng.random(4)]
+    graph = captured(f, *args)
+    first = joint(graph, TABLE, [0, 1], [0])
+    assert {"solve_factored", "solve_triangular"} <= {node.op for node in first.graph.nodes}
+    second = joint(first.graph, TABLE, [0, 1], [1, 2])
+    one = np.array(1.0)
+    found = run(second.graph, TABLE, *args, one, *directions)[3:]
+    ends = []
+    for sign in (1, -1):
+        moved = [a + sign * STEP * d for a, d in zip(args, directions)]
+        ends.append(run(first.graph, TABLE, *moved, one)[1:])
+    for position in (0, 1):
+        slope = (ends[0][position] - ends[1][position]) / (2 * STEP)
+        np.testing.assert_allclose(found[position], slope, rtol=1e-5, atol=1e-6)

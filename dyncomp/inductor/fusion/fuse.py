@@ -30,8 +30,8 @@ MAX_WINDOWS = 32
 SMALL_POINTS = 16384
 # What costs more than this is not computed step by step behind a scan, but in vectors.
 STEP_COST = 4.0
-# Of so many rows of at most so many columns functions are computed in vectors, behind a reduction of each row,
-# if that costs as much as an expensive one.
+# Of so many rows of at most so many columns functions are computed in vectors, behind a reduction of each
+# row, if that costs as much as an expensive one.
 MANY_ROWS = 64
 SHORT_ROW = 1024
 VECTOR_COST = 10.0
@@ -558,7 +558,7 @@ def _is_row_by_row(cluster: Cluster, root: Root) -> bool:
     if not cluster.axes or cluster.axes[-1].name not in cluster.reduced or root.reduced or root.scan:
         return False
     rows = hint(product(a.size for a in root.dims))
-    if len(proper(root.dims)) == len(cluster.axes) or not MANY_ROWS <= rows or root.value.widest > rows:
+    if len(proper(root.dims)) == len(cluster.axes) or rows < MANY_ROWS or root.value.widest > rows:
         return False
     short = cluster.points <= rows * SHORT_ROW
     return short and root.cost >= VECTOR_COST and root.value.type.device == CPU

@@ -177,6 +177,13 @@ def place_of(value: Value) -> Place:
     return place
 
 
+def storage_of(value: Value) -> Storage:
+    """The storage of :func:`place_of`."""
+    while value.place is None and value.kind == "view":
+        value = value.inputs[0]
+    return value.place.storage if value.place is not None else _NOWHERE
+
+
 def is_stored(value: Value) -> bool:
     return value.root.place is not None
 
