@@ -228,7 +228,7 @@ def on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]
             reached.update(v.name for v in node.outputs if v.dtype.is_inexact)
     needed = {v.name for v in outputs}
     for node in reversed(nodes):
-        if any(v.name in needed for v in node.outputs):
+        if node.op != STOP and any(v.name in needed for v in node.outputs):
             needed.update(v.name for v in node.inputs)
     return frozenset(reached & needed)
 

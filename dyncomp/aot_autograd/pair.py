@@ -113,7 +113,9 @@ def _check_sizes(graph: Graph, views: Sequence[OutputView]) -> None:
     for view in views:
         for size in (*view.shape, *view.strides, view.offset):
             if isinstance(size, SymInt) and size.symbols() & computed:
-                raise Unsupported("a result with a gradient that is a view of a size that depends on the data")
+                raise Unsupported(
+                    "a result with a gradient that is a view of a size that depends on the data"
+                )
 
 
 class _Pair:
@@ -221,7 +223,10 @@ class _Again:
         with pair.lock:
             if self.made is None:
                 wrt = [k for k, inp in enumerate(self.graph.inputs) if inp.var.dtype.is_inexact]
-                self.made = gradient_pair(self.graph, pair.table, wrt, pair.compile, pair.memory_budget)
+                try:
+                    self.made = gradient_pair(self.graph, pair.table, wrt, pair.compile, pair.memory_budget)
+                except Unsupported as error:
+                    raise NotDifferentiableError(f"a second derivative: {error}") from error
         return self.made
 
 

@@ -7,7 +7,7 @@ says ``saving.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..dataclass import dataclass
@@ -127,8 +127,8 @@ def partition(
         graph = tidy(graph, table)
     sides = take_apart(graph, table, cotangents, len(joint.wrt), original)
     if saved is not None:
-        names = frozenset(_at(sides, place).name for place in saved)
-        return _Cut(replace(sides, held=names), table, names).run()
+        places = {_at(sides, place).name: place for place in saved}
+        return _Cut(sides, table, frozenset(places), places).run()
     kept = held(sides, written)
     sides = replace(sides, held=kept & read_by_rules(sides, table) if seen else kept)
     return _Cut(sides, table, choose(sides, table, memory_budget)).run()
@@ -139,13 +139,17 @@ def _at(sides: Sides, place: Saved) -> Var:
 
 
 class _Cut:
-    """Makes the halves. ``saved``: names of the values that the backward graph may start from."""
+    """Makes the halves. ``saved``: names of the values that the backward graph may start from; ``places``:
+    where they are."""
 
-    def __init__(self, sides: Sides, table: Table, saved: frozenset[str]) -> None:
+    def __init__(
+        self, sides: Sides, table: Table, saved: frozenset[str], places: Mapping[str, Saved] | None = None
+    ) -> None:
         self.sides = sides
         self.graph = sides.graph
         self.table = table
         self.may_save = saved
+        self.places = {} if places is None else places
         self.builder = Rebuilder(self.graph, table)  # for what the forward graph gives besides
         self.outputs = list(sides.outputs)
         self.integers: list[SymbolBinding] = []
@@ -204,6 +208,8 @@ class _Cut:
 
     def _place(self, var: Var) -> Saved:
         """Where a saved value is after the call of the forward graph, which gives it if need be."""
+        if var.name in self.places:
+            return self.places[var.name]
         if var.name in self.sides.held:
             for index, inp in enumerate(self.sides.inputs):
                 if inp.var.name == var.name:

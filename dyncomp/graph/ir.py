@@ -302,6 +302,7 @@ class GraphBuilder:
         self.differentiated: set[str] = set()  # names of inputs that are (see GraphInput)
         self.producers: dict[str, Node] = {}
         self._counter = 0
+        self._input_counter = 0
 
     def producer(self, var: Var) -> Node | None:
         """The node whose output ``var`` is; ``None`` for an input."""
@@ -319,7 +320,8 @@ class GraphBuilder:
             self.device = self.device or type.device
         elif self.device is not None:
             type = replace(type, device=self.device)
-        var = Var(f"in{len(self.inputs)}", type)
+        var = Var(f"in{self._input_counter}", type)
+        self._input_counter += 1
         self.inputs.append(GraphInput(var, kind, label, differentiated))
         if differentiated:
             self.differentiated.add(var.name)

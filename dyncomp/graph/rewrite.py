@@ -39,7 +39,8 @@ class Rebuilder(GraphBuilder):
         self.inputs = list(graph.inputs)
         self.symbols = list(graph.symbols)
         self.device = graph.device
-        self._counter = _next_number(graph)
+        self._counter = _next_number(graph, "v")
+        self._input_counter = max(_next_number(graph, "in"), len(graph.inputs))
 
     def keep(self, node: Node) -> None:
         """Append a node as it is; its inputs must have been kept or be inputs."""
@@ -60,9 +61,10 @@ class Rebuilder(GraphBuilder):
         )
 
 
-def _next_number(graph: Graph) -> int:
+def _next_number(graph: Graph, prefix: str) -> int:
     """One more than the largest number in a generated value name."""
-    numbers = [int(m.group(1)) for v in graph.values() if (m := re.fullmatch(r"v(\d+)", v.name))]
+    pattern = re.compile(rf"{prefix}(\d+)")
+    numbers = [int(m.group(1)) for v in graph.values() if (m := pattern.fullmatch(v.name))]
     return max(numbers, default=-1) + 1
 
 

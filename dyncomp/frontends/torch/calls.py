@@ -33,6 +33,7 @@ from .library import torch
 from .operands import as_own, need_tensor, tensor, write
 from .owner import OWNER
 from .placement import puts
+from .routine_gradients import Gradient, differentiated
 from .torch_facts import FROM_TORCH, TO_TORCH
 from .torch_rules import RuleTable, resolve
 
@@ -79,6 +80,7 @@ class _Call:
     in_order: bool | None = None  # whether ``orders`` permute nothing
     tried_on: str = ""  # where what it gives was found
     unsure: bool = False  # whether memory may be in another order than was found without memory
+    wanted: frozenset[int] = frozenset()  # tensors that gradients may be asked by
     caller: _Caller | None = None
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
@@ -123,73 +125,17 @@ class _Call:
         """The results as arrays in C order, axes permuted to ``orders``."""
         return tuple(map(OWNER.to_numpy, self.to_tensors(arrays, numbers)))
 
-    def gradient(self, by: Sequence[int]) -> _Gradient:
-        """The same routine's gradient by these of its tensors."""
-        return _Gradient(self, tuple(by))
+    def needs(self, number: int) -> bool:
+        return number in self.wanted
 
+    def recorded(self, tensors: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, ...]:
+        """The results, axes permuted to ``orders``, as autograd records them."""
+        found = _leaves(self.on(tensors, numbers))
+        return tuple(r.permute(o) for r, o in zip(found, self.orders, strict=True))
 
-@dataclasses.dataclass(eq=False)
-class _Gradient:
-    """The gradient of a routine by its tensors ``by``: called with the routine's tensors and cotangents of
-    its results of floating-point dtypes, it runs the routine once more, under autograd."""
-
-    call: _Call
-    by: tuple[int, ...]
-
-    def on_device(self, tensors: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
-        return self._of(tensors, numbers)
-
-    def to_tensors(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
-        return self._of([OWNER.from_numpy(a) for a in arrays], numbers)
-
-    def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
-        return tuple(map(OWNER.to_numpy, self.to_tensors(arrays, numbers)))
-
-    def _of(self, tensors: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, ...]:
-        with torch.enable_grad(), switched_off():
-            leaves = [t.detach().requires_grad_(k in self.by) for k, t in enumerate(tensors)]
-            found = [
-                result.permute(order)
-                for result, order in zip(
-                    _leaves(self.call.on(leaves, numbers)), self.call.orders, strict=True
-                )
-                if result.dtype.is_floating_point or result.dtype.is_complex
-            ]
-            pairs = [
-                (result, cotangent)
-                for result, cotangent in zip(found, tensors[len(tensors) - len(found) :])
-                if result.requires_grad
-            ]
-            gradients = torch.autograd.grad(
-                [result for result, _ in pairs],
-                [leaves[k] for k in self.by],
-                [cotangent for _, cotangent in pairs],
-                allow_unused=True,
-            )
-        return tuple(
-            torch.zeros(leaves[k].shape, dtype=leaves[k].dtype, device=leaves[k].device)
-            if gradient is None
-            else gradient.detach().contiguous()
-            for k, gradient in zip(self.by, gradients)
-        )
-
-
-def _check_gradient(call: _Call, opening: _Opening, sizes: dict[str, int], device: str) -> None:
-    """Refuse what autograd cannot differentiate: it is tried on tensors like the arguments."""
-    examples = [_example_of(ref, sizes, device) for ref in opening.refs]
-    by = [k for k, e in enumerate(examples) if isinstance(e, torch.Tensor) and e.dtype.is_floating_point]
-    numbers = [_size(n, sizes) for n in opening.numbers]
-    try:
-        with torch.no_grad(), switched_off():
-            results = _leaves(call.on(examples, numbers))
-        cotangents = [torch.empty_like(r) for r in results if r.dtype.is_floating_point]
-        orders = tuple(tuple(range(r.ndim)) for r in results)
-        dataclasses.replace(call, orders=orders).gradient(by)._of([*examples, *cotangents], numbers)
-    except Exception as error:
-        if is_from_handler(error):
-            raise
-        reason = f"torch.{call.function.__name__} has no derivative: {error}"
-        raise Unsupported(reason) from None
+    def gradient(self, tensors: Iterable[int], count: int) -> Gradient:
+        """The gradient of this routine of ``count`` tensors by those of ``tensors`` that it may be asked by."""
+        return Gradient(self, tuple(filter(self.needs, tensors)), count)
 
 
 def _lies_in(tensor: Any, order: tuple[int, ...]) -> bool:
@@ -520,10 +466,9 @@ def called(
     _check_places(opening)
     found = _try(call, opening, tx.env.hints)
     call.tried_on = found.device
-    if is_on(tx) and any(requires(tx, ref.var) for ref in opening.refs):
-        _check_gradient(call, opening, tx.env.hints, found.device)
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
+    constant = _without_gradient(tx, call, opening, found)
     callee = Callee(call, function.__name__, (), ())
     ordered = tuple(tuple(shape[a] for a in order) for shape, order in zip(shapes, found.orders))
     made = emit(
@@ -536,7 +481,27 @@ def called(
         shapes=ordered,
     )
     variables = made if isinstance(made, tuple) else (made,)
+    variables = tuple(tx.ops.stop_gradient(v) if k in constant else v for k, v in enumerate(variables))
     return found, [tensor(_put_back(tx, v, order)) for v, order in zip(variables, found.orders)]
+
+
+def _without_gradient(tx: TraceContext, call: _Call, opening: _Opening, found: _Found) -> frozenset[int]:
+    """Results that do not require a gradient though arguments do. Refuses what torch does not differentiate: it
+    is tried on tensors like the arguments."""
+    refs = opening.refs
+    if is_on(tx):
+        call.wanted = frozenset(k for k, r in enumerate(refs) if r.kind == "array" and requires(tx, r.var))
+    if not call.wanted:
+        return frozenset()
+    sizes = tx.env.hints
+    try:
+        examples = [_example_of(ref, sizes, found.device) for ref in refs]
+        has = differentiated(call, examples, [_size(n, sizes) for n in opening.numbers])
+    except Exception as error:
+        if is_from_handler(error):
+            raise
+        raise Unsupported(f"torch.{call.function.__name__} has no derivative: {error}") from None
+    return frozenset(k for k, dtype in enumerate(found.dtypes) if dtype.is_inexact and not has[k])
 
 
 def _check_places(opening: _Opening) -> None:

@@ -146,7 +146,7 @@ def _both_bool(a: object, b: object) -> bool:
 
 def divide_var(tx: TraceContext, a: object, b: object, rounding_mode: object = None) -> Var:
     if rounding_mode == "floor":
-        return floor_divide_var(tx, a, b)
+        return _floor_divided(tx, a, b)
     if rounding_mode not in (None, "trunc"):
         raise Unsupported(f"rounding_mode={rounding_mode!r}")
     common = result_type(a, b)
@@ -166,6 +166,13 @@ def _integer_divisor(common: DType, b: object) -> None:
 
 
 def floor_divide_var(tx: TraceContext, a: object, b: object) -> Var:
+    """Unlike division that is rounded, it has no derivative."""
+    if is_differentiated(tx, *(v.var for v in (a, b) if isinstance(v, ArrayRef))):
+        raise Unsupported("floor_divide of what requires a gradient")
+    return _floor_divided(tx, a, b)
+
+
+def _floor_divided(tx: TraceContext, a: object, b: object) -> Var:
     common = result_type(a, b)
     _integer_divisor(common, b)
     return arithmetic(tx, "floor_divide", a, b, common)

@@ -20,12 +20,16 @@ def routine_vjp(
     dtypes: object,
     shapes: object,
 ) -> tuple[Var | None, ...]:
-    """By the library's own reverse mode: ``callee.function.gradient(which)`` is a routine of the arguments
-    and of cotangents of the results of inexact dtypes. ``TypeError`` where there is none."""
+    """By the library's own reverse mode: ``callee.function.gradient(tensors, count)`` is a routine of the
+    ``count`` arguments and of cotangents of the results of inexact dtypes; it gives the gradients by those of
+    the arguments ``tensors`` that its ``by`` names. ``TypeError`` where there is none."""
     make = getattr(callee.function, "gradient", None)
     if make is None:
         raise TypeError("what it calls is not known to dyncomp")
-    by = [k for k, x in enumerate(inputs) if x.dtype.is_inexact]
+    gradient = make([k for k, x in enumerate(inputs) if x.dtype.is_inexact], len(inputs))
+    by = gradient.by
+    if not by:
+        return (None,) * len(inputs)
     given = [
         zeros(ops, out) if ct is None else ops.contiguous(ct)
         for out, ct in zip(outputs, cts)
@@ -34,7 +38,7 @@ def routine_vjp(
     made = ops.routine_call(
         *inputs,
         *given,
-        callee=Callee(make(by), f"gradient of {callee.name}", (), ()),
+        callee=Callee(gradient, f"gradient of {callee.name}", (), ()),
         numbers=numbers,
         dtypes=tuple(inputs[k].dtype for k in by),
         shapes=tuple(inputs[k].shape for k in by),

@@ -53,13 +53,13 @@ def gradients(f: Any, names: list[str], layout: str, second: bool) -> tuple[Any,
     if not live or not by:
         return results, [r.requires_grad for r in results], [], []
     torch.manual_seed(5)
-    cotangents = [torch.randn_like(r).requires_grad_(second) for r in live]
+    cotangents = [torch.randn(r.shape, dtype=r.dtype).requires_grad_(second) for r in live]
     found = torch.autograd.grad(live, by, cotangents, allow_unused=True, create_graph=second)
     again: Any = ()
     if second:
         total = [g for g in found if g is not None and g.requires_grad]
         if total:
-            other = [torch.randn_like(g) for g in total]
+            other = [torch.randn(g.shape, dtype=g.dtype) for g in total]
             again = torch.autograd.grad(total, [*by, *cotangents], other, allow_unused=True)
     return results, [r.requires_grad for r in results], found, again
 
@@ -77,7 +77,9 @@ def differs(found: Any, expected: Any) -> str:
         return "" if torch.equal(found, expected) else "other integers"
     a, b = found.detach(), expected.detach()
     scale = b.abs().nan_to_num(0, 0, 0).max().item() if b.numel() else 0.0
-    limit = {torch.float16: 2e-2, torch.bfloat16: 5e-2, torch.float32: 3e-5}.get(a.dtype, 1e-7)
+    limit = {torch.float16: 2e-2, torch.bfloat16: 5e-2, torch.float32: 3e-5, torch.complex64: 3e-5}.get(
+        a.dtype, 1e-7
+    )
     if torch.allclose(a, b, rtol=limit * 10, atol=limit * max(scale, 1.0), equal_nan=True):
         return ""
     return f"off by {(a - b).abs().max()} of {scale}"

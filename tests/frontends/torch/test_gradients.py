@@ -398,10 +398,62 @@ def test_sizes_may_change():
         module.zero_grad()
 
 
-def test_second_derivatives_are_refused():
-    f = dyncomp.compile(lambda x: (x**3).sum(), fullgraph=True)
-    x = grad(3)
-    with pytest.raises(RuntimeError, match="no second derivative"):
+SECOND = {
+    "cube": (lambda x, w: (x**3 * w).sum()),
+    "network": (lambda x, w: torch.tanh(x @ w.t()).pow(2).sum(1)),
+    "relu": (lambda x, w: F.relu(x * w).square()),
+    "softmax": (lambda x, w: F.softmax(x * w, -1) * x),
+    "norm": (lambda x, w: F.normalize(x * w, dim=1) * x.var(0)),
+    "results of which one is used": (lambda x, w: ((x * w).sin(), (x + w).exp())),
+    "linear": (lambda x, w: x * 2 + w),
+    "detached": (lambda x, w: (x * w).detach() * x + w.sin()),
+    "a routine": (lambda x, w: torch.logsumexp(torch.cummax(x * w, 0)[0], 0)),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_and_third_derivatives(name):
+    function = SECOND[name]
+
+    def derivatives(f):
+        x, w = grad(3, 4), grad(3, 4)
+        results = leaves(f(x, w))
+        found = [torch.autograd.grad(results[0].sum(), [x, w], create_graph=True)]
+        for _ in range(2):
+            total = sum((g * g.cos()).sum() for g in found[-1] if g.requires_grad)
+            if not isinstance(total, torch.Tensor):
+                break
+            more = torch.autograd.grad(total, [x, w], create_graph=True, allow_unused=True)
+            found.append([g for g in more if g is not None])
+        return [g for gradients in found for g in gradients]
+
+    torch.manual_seed(1)
+    expected = derivatives(function)
+    torch.manual_seed(1)
+    found = derivatives(dyncomp.compile(function, fullgraph=True))
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_gradient_penalty_trains_the_parameters():
+    module = nn.Sequential(nn.Linear(4, 8), nn.Softplus(), nn.Linear(8, 1))
+    other = copy.deepcopy(module)
+    for f, m in ((called, module), (dyncomp.compile(called, fullgraph=True), other)):
+        torch.manual_seed(2)
+        x = grad(5, 4)
+        (slope,) = torch.autograd.grad(f(m, x).sum(), x, create_graph=True)
+        ((slope.norm(dim=1) - 1) ** 2).mean().backward()
+    for (name, p), q in zip(module.named_parameters(), other.parameters()):
+        close(q.grad, p.grad, name)
+
+
+def test_a_second_derivative_that_is_missing_raises():
+    f = dyncomp.compile(lambda x: torch.lgamma(x).sum(), fullgraph=True)
+    x = torch.rand(3).add(1).requires_grad_()
+    (first,) = torch.autograd.grad(f(x), x)
+    close(first, torch.digamma(x.detach()), "first")
+    with pytest.raises(dyncomp.NotDifferentiableError, match="trigamma"):
         torch.autograd.grad(f(x), x, create_graph=True)
 
 
