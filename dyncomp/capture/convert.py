@@ -42,8 +42,8 @@ from .guards.source import ConstSource
 from .loops.scalar_loop_gates import gated_original
 from .objects.class_names import module_of
 from .policy import no_array_work, patience
+from .policy.cost_model import is_worth_a_call
 from .policy.fallback import Fallback
-from .policy.loop_bodies import is_worth_a_call
 from .policy.memory_budget import estimate, make_room
 from .policy.recompilation import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .policy.trial import trial_of
