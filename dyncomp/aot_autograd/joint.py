@@ -131,6 +131,7 @@ class Reverse:
         row, params = row_of(node, self.table)
         if row.vjp is None:
             raise refusal(node, row.no_derivative or "it has no derivative")
+        check_inputs(node, row, [v.name in self.on_the_way for v in node.inputs])
         self.builder.loc = node.loc
         try:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
@@ -231,6 +232,13 @@ def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
     if named is None or named.scalar is None or named.scalar.arity != len(node.inputs):
         return table[node.op], node.kwargs
     return named, {}
+
+
+def check_inputs(node: Node, row: OpDef, varies: Sequence[bool]) -> None:
+    """Raise :class:`NotDifferentiableError` if there is no derivative by an input that varies."""
+    for position, reason in row.no_derivative_by.items():
+        if varies[position]:
+            raise refusal(node, f"by argument {position}: {reason}")
 
 
 @functools.cache

@@ -92,7 +92,10 @@ def random(rng, like):
 
 def directions(row, sample, seed):
     rng = np.random.default_rng(seed)
-    found = [random(rng, a) if is_inexact(a) else None for a in sample.args]
+    found = [
+        random(rng, a) if is_inexact(a) and i not in row.no_derivative_by else None
+        for i, a in enumerate(sample.args)
+    ]
     if row.name in HERMITIAN:
         found = [t + np.conj(np.swapaxes(t, -1, -2)) for t in found]
     return found

@@ -53,7 +53,6 @@ REASONS: dict[str, str] = {
     "library_call": _OPAQUE,
     "ufunc_call": _OPAQUE,
     "for_each": "it calls a library for each element of a batch",
-    "digamma": "the trigamma function is no op",
     "nextafter": "it is a step of the number format",
     "lstsq": "its results depend on the rank",
     "wide_dot_general": "it is made of dot_general for one target, after differentiation",
