@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from ..graph.ir import Graph
 from . import traced
 from .places import places
 from .record import Piece, Recorded, Run, described, new_config
+from .taped import taped
 
 Function = Callable[..., Any]
 
@@ -130,10 +130,11 @@ def _whole(
         return compiled(*args, **kwargs)
     except GraphBreakError as error:
         problem = error
-    if problem.break_id in ("raise", "would-raise"):
-        with contextlib.suppress(NotDifferentiableError):
-            return made(*args, **kwargs)  # which raises what the program does
-    raise NotDifferentiableError(f"{name_of(f)} is not one graph: {problem}") from problem
+    try:
+        return taped(made, args, kwargs)
+    except NotDifferentiableError as error:
+        error.add_note(f"{name_of(f)} is not one graph: {problem}")
+        raise
 
 
 def _fresh(f: Function, made: Function) -> tuple[Function, CaptureConfig]:

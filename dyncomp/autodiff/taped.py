@@ -1,0 +1,223 @@
+"""Plain Python under a tape: what runs where a function is no single graph.
+
+The frames of the program run with their calls of NumPy's functions (``np.zeros``, ``np.array``, ``math.sin``,
+``float``) going through stand-ins, so that arrays that the program makes can be written to, and what would
+leave for C code is followed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import dis
+import functools
+import math
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..capture.entries.config import hook_should_capture
+from ..errors import NotDifferentiableError
+from ..frontends.derivatives import PLAIN
+from ..hook import _hook
+from .operations import Array
+from .tape import Slot, Tape
+from .tracked import apply, fresh, from_outside, is_tracked, number, plain_of, slot_of, tracked_in
+from .trees import mapped
+
+
+class _Recorder:
+    """What ``frontends/derivatives.py`` asks while a tape records."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+
+    def variable(self, value: Any) -> Any:
+        array = np.array(plain_of(value))
+        return fresh(self.tape, array, Slot(array.shape, array.dtype))
+
+    def dtype_of(self, value: Any) -> np.dtype[Any]:
+        return np.asarray(plain_of(value)).dtype
+
+    def gradient(
+        self, values: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any]
+    ) -> tuple[Array, ...]:
+        found = [(slot_of(v) if is_tracked(v) else None, ct) for v, ct in zip(values, cotangents)]
+        wanted = [slot_of(v) for v in variables]
+        slots = [(slot, plain_of(ct)) for slot, ct in found if slot is not None]
+        return tuple(self.tape.pull(slots, [s for s in wanted if s is not None]))
+
+    def stop_gradient(self, x: Any) -> Any:
+        if not is_tracked(x):
+            return x
+        if x.storage is None:
+            return x.plain
+        made = x.view()
+        made.stopped = True
+        return made
+
+
+def taped(made: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """``made`` of the arguments, a function that opens variables and asks for their gradient, as plain
+    Python. Raises ``NotDifferentiableError`` for what would lose a derivative."""
+    if PLAIN.recorder is not None:
+        raise NotDifferentiableError("a derivative of what has no single graph, within another such")
+    tape = Tape()
+    PLAIN.recorder = _Recorder(tape)
+    config = _config()
+    active = _hook.set_active(None)
+    try:
+        given = [_given(tape, a) for a in args]
+        named = {k: _given(tape, a) for k, a in kwargs.items()}
+        value = _hook.Dispatcher(made, config)(*given, **named)  # type: ignore[arg-type]
+        return mapped(plain_of, value)
+    finally:
+        _hook.set_active(active)
+        PLAIN.recorder = None
+        tape.close()
+
+
+def _given(tape: Tape, argument: Any) -> Any:
+    return from_outside(tape, argument) if type(argument) is np.ndarray else argument
+
+
+# -- frames with stand-ins ----------------------------------------------------------------------------
+@functools.cache
+def _config() -> _hook.HookConfig:
+    return _hook.HookConfig(_on_miss, hook_should_capture)
+
+
+def _on_miss(function: types.FunctionType, args: object, config: object) -> _hook.Entry:
+    return _hook.Entry(None, code=with_stand_ins(function.__code__, function.__globals__), needs_hook=True)
+
+
+_FOLLOWED = ("numpy", "math", "cmath")
+
+
+@functools.cache
+def _stand_in(function: Any) -> Callable[..., Any]:
+    """What is called instead of a function of NumPy's."""
+
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        recorder = PLAIN.recorder
+        if recorder is None:
+            return function(*args, **kwargs)
+        tape: Tape = recorder.tape  # type: ignore[attr-defined]
+        if tracked_in((args, kwargs), []):
+            return apply(tape, function, args, kwargs)
+        result = function(*args, **kwargs)
+        # an array that nobody else has: the program may write into it what has a derivative
+        if type(result) is np.ndarray and result.flags.owndata and sys.getrefcount(result) == 2:
+            return fresh(tape, result, None)
+        return result
+
+    return stand_in
+
+
+def _type_of(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and is_tracked(args[0]):
+        return type(args[0].plain)
+    return type(*args, **kwargs)
+
+
+def _number(kind: type) -> Callable[..., Any]:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and is_tracked(args[0]) and not kwargs and not args[0].tape.closed:
+            tape = args[0].tape
+            value = kind(args[0].plain)
+            slot = slot_of(args[0])
+            if slot is None:
+                return value
+            if args[0].ndim if isinstance(args[0].plain, np.ndarray) else 0:
+                return kind(args[0])
+            converted = apply(tape, np.multiply, (args[0], 1.0 if kind is float else 1.0 + 0j), {})
+            return number(tape, value, slot_of(converted))
+        return kind(*args, **kwargs)
+
+    return make
+
+
+_OWN: dict[Any, Callable[..., Any]] = {type: _type_of, float: _number(float), complex: _number(complex)}
+
+
+def _stand_in_for(value: Any) -> Callable[..., Any] | None:
+    try:
+        found = _OWN.get(value)
+    except TypeError:
+        return None
+    if found is not None or isinstance(value, type) or not callable(value):
+        return found
+    module = getattr(value, "__module__", None) or type(value).__module__
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, np.ufunc)) or module == "numpy":
+        if str(module).partition(".")[0] in _FOLLOWED or isinstance(value, np.ufunc):
+            return _stand_in(value)
+    return None
+
+
+_CALLED = sys.version_info < (3, 12)
+
+
+def with_stand_ins(code: types.CodeType, names: Mapping[str, Any]) -> types.CodeType:
+    """The code with calls of functions found in modules and globals going through stand-ins. Instructions are
+    replaced in place, so that all tables stay as they are."""
+    instructions = list(dis.get_instructions(code))
+    raw = bytearray(code.co_code)
+    constants = list(code.co_consts)
+    changed = False
+    for k, first in enumerate(instructions):
+        if first.opname != "LOAD_GLOBAL":
+            continue
+        name = str(first.argval)
+        value = names.get(name, getattr(builtins, name, None))
+        last = k
+        called = bool(first.arg is not None and first.arg & 1)
+        while isinstance(value, types.ModuleType) and not called and last + 1 < len(instructions):
+            last += 1
+            step = instructions[last]
+            while step.opname == "EXTENDED_ARG" and not step.is_jump_target:
+                last += 1
+                step = instructions[last]
+            if step.opname not in ("LOAD_ATTR", "LOAD_METHOD") or step.is_jump_target:
+                break
+            if value.__name__.partition(".")[0] not in _FOLLOWED:
+                break
+            called = step.opname == "LOAD_METHOD" or (
+                sys.version_info >= (3, 12) and bool(step.arg is not None and step.arg & 1)
+            )
+            value = vars(value).get(str(step.argval))
+        found = _stand_in_for(value) if called else None
+        if found is None:
+            continue
+        start = k
+        while start and instructions[start - 1].opname == "EXTENDED_ARG":
+            start -= 1
+        begin = instructions[start].offset
+        end = instructions[last + 1].offset
+        load = _load_constant(len(constants))
+        constants.append(found)
+        null = bytes((dis.opmap["PUSH_NULL"], 0))
+        made = null + load if sys.version_info < (3, 13) else load + null
+        if len(made) <= end - begin:
+            nops = bytes((dis.opmap["NOP"], 0)) * ((end - begin - len(made)) // 2)
+            raw[begin:end] = made + nops
+            changed = True
+    if not changed:
+        return code
+    size = code.co_stacksize + 1
+    return code.replace(co_code=bytes(raw), co_consts=tuple(constants), co_stacksize=size)
+
+
+def _load_constant(number: int) -> bytes:
+    prefix = b""
+    if number > 255:
+        prefix = bytes((dis.opmap["EXTENDED_ARG"], number >> 8 & 255))
+    if number > 65535:
+        prefix = bytes((dis.opmap["EXTENDED_ARG"], number >> 16)) + prefix
+    return prefix + bytes((dis.opmap["LOAD_CONST"], number & 255))
+
+
+__all__ = ["taped"]
+_ = (math, cmath)

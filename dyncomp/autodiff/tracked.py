@@ -1,0 +1,771 @@
+"""Arrays and numbers whose derivative the tape follows.
+
+A :class:`Tracked` value is no ``ndarray``: C code that reads memory directly (``np.array`` of a list,
+assignment to a plain array) would drop the derivative without a word. Of such a value C code asks for
+``__array__`` or ``__float__``, which raise. To Python it is an array: operators, methods, NumPy's functions
+and ``isinstance`` work.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from ..capture.environment.regions import disable
+from ..errors import NotDifferentiableError
+from ..frontends.numpy.written import WRITING_METHODS, written_argument
+from .operations import Operation
+from .tape import CallNode, ReadNode, Slot, Storage, Tape, Window, WriteNode, is_dense, line_of, root_of
+
+_OWN = __file__.rpartition("dyncomp")[0] + "dyncomp/"
+_NUMPY = np.__file__.rpartition("/")[0] + "/"
+_NUMBERS = (float, complex)
+
+
+def place() -> tuple[CodeType, int]:
+    """The program's line that runs."""
+    frame = sys._getframe(1)
+    while True:
+        file = frame.f_code.co_filename
+        if not (file.startswith((_OWN, _NUMPY)) or file.startswith("<tape")) or frame.f_back is None:
+            return frame.f_code, frame.f_lasti
+        frame = frame.f_back
+
+
+def lost(what: str) -> NotDifferentiableError:
+    return NotDifferentiableError(f"{what} at {line_of(place())} would lose a derivative")
+
+
+@disable
+class Tracked:
+    """``plain``: the array or number. ``slot``: its derivative, as of ``version`` of its storage.
+
+    ``storage`` is ``None`` for numbers. ``window``: where it lies in the storage, ``None`` for all of it.
+    """
+
+    __slots__ = ("tape", "plain", "storage", "slot", "version", "window", "stopped", "__weakref__")
+
+    __hash__: Any
+    tape: Tape
+    plain: Any
+    storage: Storage | None
+    slot: Slot | None
+    version: int
+    window: Window | None
+    stopped: bool
+
+    # -- what Python and NumPy ask of any object -----------------------------------------------------
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self.plain)
+
+    def __repr__(self) -> str:
+        return repr(self.plain)
+
+    def __str__(self) -> str:
+        return str(self.plain)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.plain, spec)
+
+    def __bool__(self) -> bool:
+        return bool(self.plain)
+
+    def __int__(self) -> int:
+        return int(self.plain)
+
+    def __index__(self) -> int:
+        return operator.index(self.plain)
+
+    def __float__(self) -> float:
+        self._check("float()")
+        return float(self.plain)
+
+    def __complex__(self) -> complex:
+        self._check("complex()")
+        return complex(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    def __hash__(self) -> int:
+        return hash(self.plain)
+
+    def __contains__(self, value: object) -> bool:
+        return bool(np.any(np.equal(self.plain, plain_of(value))))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self.plain)))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.plain) if digits is None else self.round(digits)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        self._check("pickling")
+        return self.plain.__reduce_ex__(protocol)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self._check("a conversion to a plain array")
+        array = np.asarray(self.plain)
+        if self.tape.closed or copy:
+            return np.array(array, dtype=dtype, copy=copy)
+        # what the tape would not see is not written
+        array = np.asarray(array, dtype).view()
+        array.flags.writeable = False
+        return array
+
+    def _check(self, what: str) -> None:
+        if not self.tape.closed and slot_of(self) is not None:
+            raise lost(what)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
+        tape = tape_of((args, kwargs))
+        out = kwargs.pop("out", None)
+        if method == "at":
+            return _write_call(tape, Named(ufunc, ".at"), args, kwargs, args[0])
+        how = Named(ufunc, "" if method == "__call__" else f".{method}")
+        if out is None:
+            return call(tape, how, args, kwargs)
+        return into(tape, how, args, kwargs, out)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return apply(tape_of((args, kwargs)), function, args, kwargs)
+
+    # -- attributes and methods of arrays ------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self.plain, name)
+        if name in ("flat", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes", "tostring"):
+            if self.tape.closed:
+                return found
+            if name == "flat" and self.plain.flags.c_contiguous:
+                return self.reshape(-1)
+            if slot_of(self) is not None:
+                raise lost(f".{name}")
+            return found
+        if name == "base" and isinstance(found, np.ndarray) and not self.tape.closed:
+            return view_of(self.tape, found, [self]) if slot_of(self) is not None else found
+        if callable(found):
+            return Method(self, name)
+        if isinstance(found, (np.ndarray, np.generic, float)):
+            return call(self.tape, Attribute(name), (self,), {})
+        return found
+
+    @property
+    def shape(self) -> Any:
+        return self.plain.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        made = self.plain.view()
+        made.shape = shape
+        moved = view_of(self.tape, made, [self])
+        self.plain, self.window, self.version = made, moved.window, -1
+
+    @property
+    def dtype(self) -> Any:
+        return self.plain.dtype
+
+    @property
+    def ndim(self) -> Any:
+        return self.plain.ndim
+
+    @property
+    def size(self) -> Any:
+        return self.plain.size
+
+    @property
+    def real(self) -> Any:
+        return call(self.tape, Attribute("real"), (self,), {})
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        return call(self.tape, Attribute("imag"), (self,), {})
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
+
+    def item(self, *place: Any) -> Any:
+        value = self.plain.item(*place)
+        if place:
+            index = place[0] if len(place) == 1 else place
+            found = (self.reshape(-1) if isinstance(index, int) else self)[index]
+        else:
+            found = self.reshape(-1)[0] if isinstance(self.plain, np.ndarray) else self
+        if self.tape.closed or type(value) not in _NUMBERS:
+            return value
+        slot = slot_of(found)
+        return value if slot is None else number(self.tape, value, slot)
+
+    def tolist(self) -> Any:
+        if self.tape.closed or slot_of(self) is None:
+            return self.plain.tolist()
+        return self.item() if self.plain.ndim == 0 else [part.tolist() for part in self]
+
+    def __getitem__(self, key: Any) -> Any:
+        return call(self.tape, GETITEM, (self, key), {})
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        plain_key = plain_of(key)
+        if self.tape.closed:
+            self.plain[plain_key] = value
+            return
+        if not isinstance(self.plain, np.ndarray):
+            self.plain[plain_key] = value  # raises
+        if _is_basic(plain_key):
+            if isinstance(plain_key, tuple) and Ellipsis in plain_key or plain_key is Ellipsis:
+                view = self.plain[plain_key]
+            else:
+                view = self.plain[plain_key, ...] if type(plain_key) is not tuple else self.plain[(*plain_key, ...)]
+            write(view_of(self.tape, view, [self]), value)
+        else:
+            _write_call(self.tape, SETITEM, (self, key, value), {}, self)
+
+
+def _is_basic(key: Any) -> bool:
+    if type(key) is tuple:
+        return all(map(_is_basic, key))
+    return (
+        key is None
+        or key is Ellipsis
+        or type(key) is slice
+        or (isinstance(key, (int, np.integer)) and not isinstance(key, bool))
+    )
+
+
+# -- how a value is computed --------------------------------------------------------------------------
+class Named:
+    """A function, or a method of a ufunc."""
+
+    __slots__ = ("function", "suffix", "key", "name", "run")
+
+    def __init__(self, function: Any, suffix: str = "") -> None:
+        self.function = function
+        self.suffix = suffix
+        self.key = (function, suffix)
+        self.name = getattr(function, "__name__", repr(function)) + suffix
+        self.run = getattr(function, suffix[1:]) if suffix else function
+
+    def text(self, args: Sequence[str]) -> str:
+        return f"f{self.suffix}({', '.join(args)})"
+
+
+class MethodCall:
+    """A method of the first argument."""
+
+    __slots__ = ("name", "key")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.key = ("method", name)
+
+    def run(self, array: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(array, self.name)(*args, **kwargs)
+
+    def text(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.name}({', '.join(args[1:])})"
+
+
+class Attribute:
+    """An attribute of the only argument."""
+
+    __slots__ = ("name", "key")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.key = ("attribute", name)
+
+    def run(self, array: Any) -> Any:
+        return getattr(array, self.name)
+
+    def text(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.name}"
+
+
+class Operator:
+    """An operator, which a function of ``operator`` runs."""
+
+    __slots__ = ("name", "key", "run", "form")
+
+    def __init__(self, run: Callable[..., Any], form: str) -> None:
+        self.run = run
+        self.name = run.__name__
+        self.key = ("operator", self.name)
+        self.form = form
+
+    def text(self, args: Sequence[str]) -> str:
+        return self.form.format(*args)
+
+
+GETITEM = Operator(operator.getitem, "{}[{}]")
+SETITEM = Operator(operator.setitem, "{}.__setitem__({}, {})")
+How = Named | MethodCall | Attribute | Operator
+
+
+class Method:
+    """A bound method of a tracked array."""
+
+    __slots__ = ("array", "name")
+
+    def __init__(self, array: Any, name: str) -> None:
+        self.array = array
+        self.name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        array, name = self.array, self.name
+        if name in WRITING_METHODS:
+            return _write_call(array.tape, MethodCall(name), (array, *args), kwargs, array)
+        if name == "resize":
+            raise lost(".resize()")
+        out = kwargs.pop("out", None)
+        if out is not None:
+            return into(array.tape, MethodCall(name), (array, *args), kwargs, (out,))
+        return call(array.tape, MethodCall(name), (array, *args), kwargs)
+
+
+# -- tracked values -----------------------------------------------------------------------------------
+def is_tracked(value: object) -> bool:
+    return type(value) is Tracked
+
+
+def plain_of(value: Any) -> Any:
+    """The value without a derivative, in lists, tuples and dicts too."""
+    kind = type(value)
+    if kind is Tracked:
+        return value.plain
+    if kind is tuple or kind is list:
+        return kind([plain_of(v) for v in value])
+    if kind is dict:
+        return {k: plain_of(v) for k, v in value.items()}
+    if kind is slice:
+        return slice(plain_of(value.start), plain_of(value.stop), plain_of(value.step))
+    return value
+
+
+def tracked_in(value: Any, found: list[Any]) -> list[Any]:
+    kind = type(value)
+    if kind is Tracked:
+        found.append(value)
+    elif kind is tuple or kind is list:
+        for v in value:
+            tracked_in(v, found)
+    elif kind is dict:
+        for v in value.values():
+            tracked_in(v, found)
+    return found
+
+
+def tape_of(values: Any) -> Tape:
+    """The tape of the tracked values among these."""
+    tapes = [t.tape for t in tracked_in(values, [])]
+    open_ones = [t for t in tapes if not t.closed]
+    return open_ones[0] if open_ones else tapes[0]
+
+
+def _made(
+    tape: Tape, plain: Any, storage: Storage | None, slot: Slot | None, window: Window | None, stopped: bool
+) -> Tracked:
+    made = Tracked()
+    made.tape = tape
+    made.plain = plain
+    made.storage = storage
+    made.slot = slot
+    made.version = -1
+    made.window = window
+    made.stopped = stopped
+    return made
+
+
+def number(tape: Tape, value: Any, slot: Slot | None) -> Any:
+    return _made(tape, value, None, slot, None, False)
+
+
+def fresh(tape: Tape, array: Any, slot: Slot | None) -> Any:
+    """An array that nobody else has."""
+    if not is_dense(array):
+        array = array.copy(order="K")
+    return _made(tape, array, Storage(array, slot), slot, None, False)
+
+
+def from_outside(tape: Tape, array: Any) -> Any:
+    """An array of the program's, as a constant that may be written to; itself where that cannot be."""
+    root = root_of(array)
+    if not is_dense(root) or type(array) is not np.ndarray:
+        return array
+    storage = tape.storages.get(id(root))
+    if storage is None:
+        storage = tape.storages[id(root)] = Storage(root)
+    window = None if array is root else Window(_address(array) - storage.address, array)
+    return _made(tape, array, storage, None, window, False)
+
+
+def view_of(tape: Tape, view: Any, parents: Sequence[Any]) -> Any:
+    """A tracked view of the memory of one of these."""
+    root = root_of(view)
+    for parent in parents:
+        storage = parent.storage
+        if storage is not None and storage.root is root:
+            window = Window(_address(view) - storage.address, view)
+            if not view.flags.writeable and parent.plain.flags.writeable:
+                view = np.ndarray(
+                    view.shape, view.dtype, storage.owner.ravel("K"), window.offset, view.strides
+                ) if not window.overlaps else view  # fmt: skip
+            return _made(tape, view, storage, None, window, parent.stopped)
+    return None
+
+
+def _address(array: Any) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+def slot_of(value: Any) -> Slot | None:
+    """The slot of a tracked value as it is now."""
+    storage = value.storage
+    if storage is None:
+        return value.slot  # type: ignore[no-any-return]
+    whole: Slot | None = storage.slot
+    if whole is None or value.stopped:
+        return None
+    window = value.window
+    if window is None:
+        return whole
+    if value.version == storage.version:
+        return value.slot  # type: ignore[no-any-return]
+    if window.dtype.kind not in "fc" or _part(window.dtype) != _part(storage.owner.dtype):
+        raise lost(f"an array of {storage.owner.dtype} read as one of {window.dtype}")
+    made = Slot(window.shape, window.dtype)
+    value.tape.nodes.append(ReadNode(storage, whole, window, made))
+    value.slot, value.version = made, storage.version
+    return made
+
+
+def _part(dtype: np.dtype[Any]) -> tuple[str, int]:
+    """The type of the real numbers of which an array consists."""
+    if dtype.kind == "c":
+        return ("f", dtype.itemsize // 2)
+    return (dtype.kind + dtype.byteorder.replace("=", ""), dtype.itemsize) if dtype.kind == "f" else ("", 0)
+
+
+# -- calls --------------------------------------------------------------------------------------------
+def call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call that writes nothing."""
+    plain_args = plain_of(args)
+    if tape.closed:
+        return how.run(*plain_args, **plain_of(kwargs)) if kwargs else how.run(*plain_args)
+    result = how.run(*plain_args, **plain_of(kwargs)) if kwargs else how.run(*plain_args)
+    kind = type(result)
+    if kind is bool or kind is int or result is None or result is NotImplemented:
+        return result
+    parents = tracked_in((args, kwargs), [])
+    slots = [slot_of(t) for t in parents]
+    return _results(tape, how, args, kwargs, result, parents, any(s is not None for s in slots))
+
+
+def _results(
+    tape: Tape, how: How, args: Any, kwargs: Any, result: Any, parents: list[Any], depends: bool
+) -> Any:
+    outs: list[Slot | None] = []
+    result = _wrapped(tape, result, parents, depends, outs)
+    if any(outs):
+        _record(tape, how, args, kwargs, outs)
+    return result
+
+
+def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: list[Slot | None]) -> Any:
+    """The result, tracked; ``outs`` gets a slot for each part that is computed, and ``None`` for others."""
+    if isinstance(result, np.ndarray):
+        for parent in parents:
+            if parent.plain is result:
+                outs.append(None)
+                return parent
+        view = view_of(tape, result, parents)
+        if view is not None:
+            outs.append(None)
+            return view
+        slot = Slot(result.shape, result.dtype) if depends and result.dtype.kind in "fc" else None
+        outs.append(slot)
+        if type(result) is not np.ndarray:
+            if slot is not None:
+                raise lost(f"an array of type {type(result).__name__}")
+            return result
+        return fresh(tape, result, slot) if slot is not None or result.dtype.kind in "fc" else result
+    if isinstance(result, (np.generic, float, complex)):
+        slot = None
+        if depends and (isinstance(result, _NUMBERS) or result.dtype.kind in "fc"):
+            slot = Slot((), np.asarray(result).dtype)
+        outs.append(slot)
+        return result if slot is None else number(tape, result, slot)
+    kind = type(result)
+    if kind is tuple or kind is list:
+        return kind([_wrapped(tape, r, parents, depends, outs) for r in result])
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return kind(*[_wrapped(tape, r, parents, depends, outs) for r in result])
+    if depends and not isinstance(result, (bool, int, str, bytes, type, np.dtype, type(None))):
+        raise lost(f"a result of type {kind.__name__}")
+    outs.append(None)
+    return result
+
+
+class _Template:
+    """A call as a text and the arrays and constants in it."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.arrays: list[Any] = []  # tracked and plain
+        self.key: list[object] = []
+        self.names: dict[str, object] = {}
+        self.hashable = True
+
+    def of(self, value: Any) -> str:
+        kind = type(value)
+        if kind is Tracked or isinstance(value, (np.ndarray, np.generic)):
+            plain = value.plain if kind is Tracked else value
+            number = len(self.arrays)
+            self.arrays.append(value)
+            self.key.append((np.shape(plain), getattr(plain, "dtype", type(plain))))
+            return f"a{number}"
+        if kind is tuple:
+            return f"({''.join(self.of(v) + ', ' for v in value)})"
+        if kind is list:
+            return f"[{', '.join(map(self.of, value))}]"
+        if kind is dict:
+            return "{" + ", ".join(f"{self.of(k)}: {self.of(v)}" for k, v in value.items()) + "}"
+        if kind is slice:
+            return f"slice({self.of(value.start)}, {self.of(value.stop)}, {self.of(value.step)})"
+        number = len(self.key)
+        self.key.append((kind, repr(value) if kind in _NUMBERS else value))
+        self.names[f"c{number}"] = value
+        return f"c{number}"
+
+
+_OPERATIONS: dict[object, Operation] = {}
+_PROBLEMS = "it is given a function"
+
+
+def _record(tape: Tape, how: How, args: Any, kwargs: Mapping[str, Any], outs: list[Slot | None]) -> None:
+    template = _Template(tape)
+    texts = [template.of(a) for a in args]
+    texts += [f"{k}={template.of(v)}" for k, v in kwargs.items()]
+    text = f"def run({', '.join(f'a{k}' for k in range(len(template.arrays)))}):\n    return {how.text(texts)}\n"
+    _append(tape, how, template, text, outs)
+
+
+def _append(tape: Tape, how: How, template: _Template, text: str, outs: list[Slot | None]) -> None:
+    arrays = template.arrays
+    slots = [slot_of(a) if type(a) is Tracked else None for a in arrays]
+    wrt = tuple(k for k, s in enumerate(slots) if s is not None)
+    key = (how.key, text, wrt, tuple(template.key))
+    try:
+        operation = _OPERATIONS.get(key)
+    except TypeError:
+        operation, key = None, None  # type: ignore[assignment]
+    if operation is None:
+        names = template.names
+        if isinstance(how, Named):
+            names["f"] = how.function
+        operation = Operation(how.name, text, names, wrt)
+        if any(callable(v) and not isinstance(v, type) for n, v in names.items() if n != "f"):
+            operation.problem = _PROBLEMS
+        if key is not None:
+            _OPERATIONS[key] = operation
+    weak = None
+    if any(type(a) is Tracked and type(a.plain) in _NUMBERS for a in arrays):
+        weak = np.result_type(*[plain_of(a) for a in arrays])
+    kept = []
+    for a in arrays:
+        if type(a) is not Tracked:
+            kept.append(tape.constant(a) if isinstance(a, np.ndarray) else a)
+        elif a.storage is not None:
+            kept.append(a.storage.keep(a.plain))
+        elif type(a.plain) in _NUMBERS and weak is not None and weak.kind in "fc":
+            kept.append(np.asarray(a.plain, np.result_type(weak, type(a.plain)) if weak.kind == "f" else weak))
+        else:
+            kept.append(a.plain)
+    tape.nodes.append(CallNode(operation, kept, [s for s in slots if s is not None], outs, place()))
+
+
+# -- writes -------------------------------------------------------------------------------------------
+def write(target: Any, value: Any) -> None:
+    """``target[...] = value``, of a tracked view."""
+    tape = target.tape
+    slot = None
+    plain = value
+    if type(value) is Tracked:
+        slot, plain = slot_of(value), value.plain
+    elif tracked_in(value, []):
+        value = apply(tape, np.array, (value,), {})
+        slot, plain = slot_of(value), value.plain
+    before_write(target)
+    target.plain[...] = plain
+    wrote(target, slot)
+
+
+def before_write(target: Any) -> None:
+    storage = target.storage
+    if storage.kept:
+        window = target.window
+        storage.release(window.low if window else 0, window.high if window else storage.owner.nbytes)
+
+
+def wrote(target: Any, slot: Slot | None) -> None:
+    """A value was written to all of ``target``."""
+    storage, window = target.storage, target.window
+    if storage.owner.dtype.kind not in "fc":
+        slot = None
+    if slot is None and storage.slot is None:
+        storage.version += 1
+        return
+    if window is None:
+        window = Window(0, storage.owner)
+        parent = None
+    else:
+        parent = storage.slot
+        if window.overlaps:
+            raise lost("a write to an array whose elements overlap")
+        if _part(window.dtype) != _part(storage.owner.dtype):
+            raise lost(f"an array of {storage.owner.dtype} written as one of {window.dtype}")
+    made = Slot(storage.owner.shape, storage.owner.dtype)
+    target.tape.nodes.append(WriteNode(storage, parent, window, slot, made))
+    storage.slot = made
+    storage.version += 1
+
+
+def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], out: tuple[Any, ...]) -> Any:
+    """A call with ``out=``."""
+    if tape.closed:
+        kwargs = {**plain_of(kwargs), "out": plain_of(out)}
+        how.run(*plain_of(args), **kwargs)
+        return out[0] if len(out) == 1 else out
+    if len(out) != 1 or out[0] is None or kwargs.get("where", True) is not True:
+        if len(out) == 1 and out[0] is not None:
+            return _write_call(tape, how, args, {**kwargs, "out": out[0]}, out[0])
+        raise lost("out= with several arrays")
+    target = out[0]
+    parents = tracked_in((args, kwargs), [])
+    if type(target) is not Tracked:
+        if all(slot_of(t) is None for t in parents):
+            how.run(*plain_of(args), out=target, **plain_of(kwargs))
+            return target
+        raise lost("a write to an array that the tape does not know")
+    depends = any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc"
+    slot = None
+    if depends:
+        with np.errstate(all="ignore"):
+            shape = target.plain.shape
+        slot = Slot(shape, target.plain.dtype)
+        _record(tape, how, args, kwargs, [slot])
+    before_write(target)
+    how.run(*plain_of(args), out=target.plain, **plain_of(kwargs))
+    wrote(target, slot)
+    return target
+
+
+def _write_call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any) -> Any:
+    """A call that writes to some elements of ``target``, one of its arguments."""
+    parents = tracked_in((args, kwargs), [])
+    if type(target) is not Tracked:
+        if tape.closed or all(slot_of(t) is None for t in parents):
+            return how.run(*plain_of(args), **plain_of(kwargs))
+        raise lost("a write to an array that the tape does not know")
+    if not tape.closed:
+        slot = None
+        if any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc":
+            template = _Template(tape)
+            texts = ["w" if a is target else template.of(a) for a in args]
+            texts += [f"{k}=" + ("w" if v is target else template.of(v)) for k, v in kwargs.items()]
+            number = len(template.arrays)
+            template.of(target)
+            names = ", ".join(f"a{k}" for k in range(len(template.arrays)))
+            text = f"def run({names}):\n    w = a{number}.copy()\n    {how.text(texts)}\n    return w\n"
+            slot = Slot(target.plain.shape, target.plain.dtype)
+            _append(tape, how, template, text, [slot])
+        before_write(target)
+    result = how.run(*plain_of(args), **plain_of(kwargs))
+    if not tape.closed:
+        wrote(target, slot)
+    return target if result is target.plain else result
+
+
+def apply(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a function."""
+    number = written_argument(function)
+    if number is not None:
+        return _write_call(tape, Named(function), args, kwargs, args[number] if len(args) > number else None)
+    out = kwargs.get("out")
+    if out is not None:
+        kwargs = {k: v for k, v in kwargs.items() if k != "out"}
+        return into(tape, Named(function), args, kwargs, out if isinstance(out, tuple) else (out,))
+    return call(tape, Named(function), args, kwargs)
+
+
+# -- operators ----------------------------------------------------------------------------------------
+def _binary(how: Operator) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def forward(self: Any, other: Any) -> Any:
+        return call(self.tape, how, (self, other), {})
+
+    def backward(self: Any, other: Any) -> Any:
+        return call(self.tape, how, (other, self), {})
+
+    return forward, backward
+
+
+def _in_place(how: Operator, ufunc: np.ufunc) -> Callable[..., Any]:
+    plain_how = Named(ufunc)
+
+    def run(self: Any, other: Any) -> Any:
+        if not isinstance(self.plain, np.ndarray):
+            return call(self.tape, how, (self, other), {})
+        return into(self.tape, plain_how, (self, other), {}, (self,))
+
+    return run
+
+
+def _unary(how: Operator) -> Callable[..., Any]:
+    return lambda self: call(self.tape, how, (self,), {})
+
+
+def _comparison(run: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: run(self.plain, plain_of(other))
+
+
+for _name, _sign, _ufunc in (
+    ("add", "+", np.add),
+    ("sub", "-", np.subtract),
+    ("mul", "*", np.multiply),
+    ("truediv", "/", np.true_divide),
+    ("floordiv", "//", np.floor_divide),
+    ("mod", "%", np.remainder),
+    ("pow", "**", np.power),
+    ("matmul", "@", np.matmul),
+):
+    _how = Operator(getattr(operator, _name), f"{{}} {_sign} {{}}")
+    _forward, _backward = _binary(_how)
+    setattr(Tracked, f"__{_name}__", disable(_forward))
+    setattr(Tracked, f"__r{_name}__", disable(_backward))
+    setattr(Tracked, f"__i{_name}__", disable(_in_place(_how, _ufunc)))
+for _name, _sign in (("neg", "-"), ("pos", "+"), ("abs", "abs")):
+    setattr(
+        Tracked, f"__{_name}__", disable(_unary(Operator(getattr(operator, _name), f"{_sign}({{}})")))
+    )
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Tracked, f"__{_name}__", disable(_comparison(getattr(operator, _name))))
