@@ -271,6 +271,7 @@ class Tape:
     def __init__(self) -> None:
         self.nodes: list[ReadNode | WriteNode | CallNode] = []
         self.closed = False
+        self.lost: NotDifferentiableError | None = None  # what was raised in the program
         self.storages: dict[int, Storage] = {}  # of arrays from outside, by the id of their roots
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
 

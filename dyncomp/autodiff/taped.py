@@ -8,10 +8,8 @@ leave for C code is followed.
 from __future__ import annotations
 
 import builtins
-import cmath
 import dis
 import functools
-import math
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -73,11 +71,17 @@ def taped(made: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
         given = [_given(tape, a) for a in args]
         named = {k: _given(tape, a) for k, a in kwargs.items()}
         value = _hook.Dispatcher(made, config)(*given, **named)  # type: ignore[arg-type]
-        return mapped(plain_of, value)
+    except Exception:
+        if tape.lost is None:
+            raise
+    else:
+        if tape.lost is None:
+            return mapped(plain_of, value)
     finally:
         _hook.set_active(active)
         PLAIN.recorder = None
         tape.close()
+    raise tape.lost  # NumPy made another exception of it, or the program caught it
 
 
 def _given(tape: Tape, argument: Any) -> Any:
@@ -157,9 +161,6 @@ def _stand_in_for(value: Any) -> Callable[..., Any] | None:
     return None
 
 
-_CALLED = sys.version_info < (3, 12)
-
-
 def with_stand_ins(code: types.CodeType, names: Mapping[str, Any]) -> types.CodeType:
     """The code with calls of functions found in modules and globals going through stand-ins. Instructions are
     replaced in place, so that all tables stay as they are."""
@@ -174,20 +175,23 @@ def with_stand_ins(code: types.CodeType, names: Mapping[str, Any]) -> types.Code
         value = names.get(name, getattr(builtins, name, None))
         last = k
         called = bool(first.arg is not None and first.arg & 1)
-        while isinstance(value, types.ModuleType) and not called and last + 1 < len(instructions):
-            last += 1
-            step = instructions[last]
-            while step.opname == "EXTENDED_ARG" and not step.is_jump_target:
-                last += 1
-                step = instructions[last]
-            if step.opname not in ("LOAD_ATTR", "LOAD_METHOD") or step.is_jump_target:
-                break
+        method = False
+        while isinstance(value, types.ModuleType) and not method:
             if value.__name__.partition(".")[0] not in _FOLLOWED:
                 break
-            called = step.opname == "LOAD_METHOD" or (
-                sys.version_info >= (3, 12) and bool(step.arg is not None and step.arg & 1)
-            )
+            last += 1
+            while instructions[last].opname == "EXTENDED_ARG" and not instructions[last].is_jump_target:
+                last += 1
+            step = instructions[last]
+            if step.opname not in ("LOAD_ATTR", "LOAD_METHOD") or step.is_jump_target:
+                break
+            method = step.opname == "LOAD_METHOD"
+            if sys.version_info >= (3, 12):
+                method = bool(step.arg is not None and step.arg & 1)
             value = vars(value).get(str(step.argval))
+        called |= method
+        if not called and instructions[last + 1].opname == "PUSH_NULL":
+            called, last = True, last + 1
         found = _stand_in_for(value) if called else None
         if found is None:
             continue
@@ -217,7 +221,3 @@ def _load_constant(number: int) -> bytes:
     if number > 65535:
         prefix = bytes((dis.opmap["EXTENDED_ARG"], number >> 16)) + prefix
     return prefix + bytes((dis.opmap["LOAD_CONST"], number & 255))
-
-
-__all__ = ["taped"]
-_ = (math, cmath)

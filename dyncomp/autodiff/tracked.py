@@ -37,8 +37,11 @@ def place() -> tuple[CodeType, int]:
         frame = frame.f_back
 
 
-def lost(what: str) -> NotDifferentiableError:
-    return NotDifferentiableError(f"{what} at {line_of(place())} would lose a derivative")
+def lost(tape: Tape, what: str) -> NotDifferentiableError:
+    """The error to raise for what would lose a derivative, which the tape keeps."""
+    error = NotDifferentiableError(f"{what} at {line_of(place())} would lose a derivative")
+    tape.lost = tape.lost or error
+    return error
 
 
 @disable
@@ -127,7 +130,7 @@ class Tracked:
 
     def _check(self, what: str) -> None:
         if not self.tape.closed and slot_of(self) is not None:
-            raise lost(what)
+            raise lost(self.tape, what)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
         tape = tape_of((args, kwargs))
@@ -155,7 +158,7 @@ class Tracked:
             if name == "flat" and self.plain.flags.c_contiguous:
                 return self.reshape(-1)
             if slot_of(self) is not None:
-                raise lost(f".{name}")
+                raise lost(self.tape, f".{name}")
             return found
         if name == "base" and isinstance(found, np.ndarray) and not self.tape.closed:
             return view_of(self.tape, found, [self]) if slot_of(self) is not None else found
@@ -335,7 +338,7 @@ class Method:
         if name in WRITING_METHODS:
             return _write_call(array.tape, MethodCall(name), (array, *args), kwargs, array)
         if name == "resize":
-            raise lost(".resize()")
+            raise lost(array.tape, ".resize()")
         out = kwargs.pop("out", None)
         if out is not None:
             return into(array.tape, MethodCall(name), (array, *args), kwargs, (out,))
@@ -452,7 +455,7 @@ def slot_of(value: Any) -> Slot | None:
     if value.version == storage.version:
         return value.slot  # type: ignore[no-any-return]
     if window.dtype.kind not in "fc" or _part(window.dtype) != _part(storage.owner.dtype):
-        raise lost(f"an array of {storage.owner.dtype} read as one of {window.dtype}")
+        raise lost(value.tape, f"an array of {storage.owner.dtype} read as one of {window.dtype}")
     made = Slot(window.shape, window.dtype)
     value.tape.nodes.append(ReadNode(storage, whole, window, made))
     value.slot, value.version = made, storage.version
@@ -506,7 +509,7 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
         outs.append(slot)
         if type(result) is not np.ndarray:
             if slot is not None:
-                raise lost(f"an array of type {type(result).__name__}")
+                raise lost(tape, f"an array of type {type(result).__name__}")
             return result
         return fresh(tape, result, slot) if slot is not None or result.dtype.kind in "fc" else result
     if isinstance(result, (np.generic, float, complex)):
@@ -521,7 +524,7 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
     if isinstance(result, tuple) and hasattr(result, "_fields"):
         return kind(*[_wrapped(tape, r, parents, depends, outs) for r in result])
     if depends and not isinstance(result, (bool, int, str, bytes, type, np.dtype, type(None))):
-        raise lost(f"a result of type {kind.__name__}")
+        raise lost(tape, f"a result of type {kind.__name__}")
     outs.append(None)
     return result
 
@@ -641,9 +644,9 @@ def wrote(target: Any, slot: Slot | None) -> None:
     else:
         parent = storage.slot
         if window.overlaps:
-            raise lost("a write to an array whose elements overlap")
+            raise lost(target.tape, "a write to an array whose elements overlap")
         if _part(window.dtype) != _part(storage.owner.dtype):
-            raise lost(f"an array of {storage.owner.dtype} written as one of {window.dtype}")
+            raise lost(target.tape, f"an array of {storage.owner.dtype} written as one of {window.dtype}")
     made = Slot(storage.owner.shape, storage.owner.dtype)
     target.tape.nodes.append(WriteNode(storage, parent, window, slot, made))
     storage.slot = made
@@ -659,14 +662,14 @@ def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], ou
     if len(out) != 1 or out[0] is None or kwargs.get("where", True) is not True:
         if len(out) == 1 and out[0] is not None:
             return _write_call(tape, how, args, {**kwargs, "out": out[0]}, out[0])
-        raise lost("out= with several arrays")
+        raise lost(tape, "out= with several arrays")
     target = out[0]
     parents = tracked_in((args, kwargs), [])
     if type(target) is not Tracked:
         if all(slot_of(t) is None for t in parents):
             how.run(*plain_of(args), out=target, **plain_of(kwargs))
             return target
-        raise lost("a write to an array that the tape does not know")
+        raise lost(tape, "a write to an array that the tape does not know")
     depends = any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc"
     slot = None
     if depends:
@@ -686,7 +689,7 @@ def _write_call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, A
     if type(target) is not Tracked:
         if tape.closed or all(slot_of(t) is None for t in parents):
             return how.run(*plain_of(args), **plain_of(kwargs))
-        raise lost("a write to an array that the tape does not know")
+        raise lost(tape, "a write to an array that the tape does not know")
     if not tape.closed:
         slot = None
         if any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc":
