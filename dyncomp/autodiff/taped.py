@@ -91,7 +91,14 @@ def _given(tape: Tape, argument: Any) -> Any:
 # -- frames with stand-ins ----------------------------------------------------------------------------
 @functools.cache
 def _config() -> _hook.HookConfig:
-    return _hook.HookConfig(_on_miss, hook_should_capture)
+    return _hook.HookConfig(_on_miss, _should_follow)
+
+
+def _should_follow(code: types.CodeType) -> bool:
+    """Also of code without a file."""
+    if code.co_filename.startswith("<"):
+        return not code.co_filename.startswith(("<frozen", "<tape", "<__array_function__"))
+    return hook_should_capture(code)
 
 
 def _on_miss(function: types.FunctionType, args: object, config: object) -> _hook.Entry:
