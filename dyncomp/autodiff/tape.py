@@ -8,7 +8,7 @@ in place are differentiated as what they mean, as in a functionalized graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -259,6 +259,30 @@ class CallNode:
             slot.add(cotangent, own=True)
 
 
+class CustomNode:
+    """A call of a function with a gradient of its own: ``pull(cotangents)`` gives one for each of ``slots``."""
+
+    __slots__ = ("pull", "slots", "outs")
+
+    def __init__(
+        self, pull: Callable[[list[Array]], list[Array]], slots: list[Slot | None], outs: list[Slot]
+    ) -> None:
+        self.pull = pull
+        self.slots = slots
+        self.outs = outs
+
+    def backward(self) -> None:
+        if all(out.cotangent is None for out in self.outs):
+            return
+        given = []
+        for out in self.outs:
+            given.append(np.zeros(out.shape, out.dtype) if out.cotangent is None else out.cotangent)
+            out.cotangent = None
+        for slot, found in zip(self.slots, self.pull(given)):
+            if slot is not None and found is not None:
+                slot.add(found, own=False)
+
+
 def line_of(place: tuple[CodeType, int]) -> str:
     code, last = place
     line = next((n for start, end, n in code.co_lines() if start <= last < end), code.co_firstlineno)
@@ -269,7 +293,7 @@ class Tape:
     """What was recorded, while the function runs that is differentiated; :meth:`close` forgets it."""
 
     def __init__(self) -> None:
-        self.nodes: list[ReadNode | WriteNode | CallNode] = []
+        self.nodes: list[ReadNode | WriteNode | CallNode | CustomNode] = []
         self.closed = False
         self.lost: NotDifferentiableError | None = None  # what was raised in the program
         self.storages: dict[int, Storage] = {}  # of arrays from outside, by the id of their roots

@@ -22,9 +22,10 @@ from ..errors import NotDifferentiableError
 from ..frontends.derivatives import PLAIN
 from ..hook import _hook
 from .operations import Array
-from .tape import Slot, Tape
-from .tracked import apply, fresh, from_outside, is_tracked, number, plain_of, slot_of, tracked_in
-from .trees import mapped
+from .tape import CustomNode, Slot, Tape
+from .traced import gradients_of, like, results_of
+from .tracked import apply, fresh, from_outside, is_tracked, lost, number, plain_of, slot_of, tracked_in
+from .trees import leaves, mapped
 
 
 class _Recorder:
@@ -44,9 +45,44 @@ class _Recorder:
         self, values: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any]
     ) -> tuple[Array, ...]:
         found = [(slot_of(v) if is_tracked(v) else None, ct) for v, ct in zip(values, cotangents)]
+        if any(v.storage.version for v in variables):
+            raise NotDifferentiableError("the function writes into an argument that it is differentiated by")
         wanted = [slot_of(v) for v in variables]
         slots = [(slot, plain_of(ct)) for slot, ct in found if slot is not None]
         return tuple(self.tape.pull(slots, [s for s in wanted if s is not None]))
+
+    def custom(
+        self, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
+    ) -> Any:
+        tape = self.tape
+        # copies: residuals are as they were
+        plain = mapped(lambda a: np.array(a.plain)[()] if is_tracked(a) else a, args)
+        value, residuals = forward(*plain)
+        value, residuals = self._constant(value), self._constant(residuals)
+        slots = [slot_of(a) if is_tracked(a) else None for a in leaves(args)]
+        outs = [Slot(np.shape(v), np.asarray(v).dtype) for v in results_of(value, name)]
+
+        def pull(cotangents: list[Array]) -> list[Array]:
+            found = self._constant(backward(residuals, like(value, [np.asarray(c) for c in cotangents])))
+            return gradients_of(found, plain, name)
+
+        if all(slot is None for slot in slots):
+            return value
+        tape.nodes.append(CustomNode(pull, slots, outs))
+        rest = iter(outs)
+
+        def wrapped(leaf: Any) -> Any:
+            slot = next(rest)
+            return fresh(tape, leaf, slot) if isinstance(leaf, np.ndarray) else number(tape, leaf, slot)
+
+        return mapped(wrapped, value)
+
+    def _constant(self, tree: Any) -> Any:
+        """What a function of one's own gives, which must not depend on anything but its arguments."""
+        for found in tracked_in(tree, []):
+            if slot_of(found) is not None:
+                raise lost(self.tape, "a function with a gradient of its own that reads other variables")
+        return mapped(plain_of, tree)
 
     def stop_gradient(self, x: Any) -> Any:
         if not is_tracked(x):

@@ -8,7 +8,7 @@ what asks for a derivative raises: there is no graph to differentiate.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -29,6 +29,9 @@ class Recorder(Protocol):
         self, values: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any]
     ) -> tuple[Any, ...]: ...
     def stop_gradient(self, x: Any) -> Any: ...
+    def custom(
+        self, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
+    ) -> Any: ...
     def dtype_of(self, value: Any) -> np.dtype[Any]: ...
 
 
