@@ -17,6 +17,7 @@ from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
 from ..capture.environment.regions import captured_whole, disable, is_compiling
 from ..errors import GraphBreakError, NotDifferentiableError
+from ..frontends.derivatives import PLAIN
 from ..graph.ir import Graph
 from . import traced
 from .places import places
@@ -97,6 +98,9 @@ def derived(f: Function, key: object, made: Function) -> Function:
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
             return made(*args, **kwargs)
+        recorder = PLAIN.recorder
+        if recorder is not None and recorder.has_variables((args, kwargs)):
+            return recorder.call(derivative, args, kwargs)
         return _derivative(f, key, made, args, kwargs, own)
 
     if is_compiling():

@@ -61,7 +61,7 @@ class Operation:
         linecache.cache[file] = (len(self.source), None, self.source.splitlines(True), file)
         space: dict[str, Any] = {"np": np, **self.names}
         exec(compile(self.source, file, "exec"), space)
-        given = [np.asarray(a).view() for a in arrays]
+        given = [_plain(a).view() for a in arrays]
         recorded = Recorded(space["run"], tuple(range(len(given))), options=_options(), wrt=self.wrt)
         try:
             with np.errstate(all="ignore"):
@@ -100,8 +100,8 @@ class Operation:
         wanted = self.wrt
 
         def run(arrays: Sequence[Array], cotangents: Sequence[Array]) -> Sequence[Array]:
-            given = [np.ascontiguousarray(arrays[k]).reshape(np.shape(arrays[k])) for k in order]
-            results = compiled(*given, *[cotangents[k] for k in sequence])
+            given = [_plain(arrays[k]) for k in order]
+            results = compiled(*given, *[_plain(cotangents[k]) for k in sequence])
             if not isinstance(results, (tuple, list)):
                 results = (results,)
             return [
@@ -109,6 +109,12 @@ class Operation:
             ]
 
         return run
+
+
+def _plain(value: Array) -> Array:
+    """A contiguous array."""
+    array = np.asarray(value)
+    return array if array.flags.c_contiguous else array.copy()
 
 
 @functools.cache

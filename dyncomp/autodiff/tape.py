@@ -84,7 +84,7 @@ class Window:
 
     def of(self, array: Array) -> Array:
         """The window in an array that lies in memory as the storage's does."""
-        return np.ndarray(self.shape, self.dtype, array.ravel("K"), self.offset, self.strides)
+        return np.ndarray(self.shape, self.dtype, in_memory(array), self.offset, self.strides)
 
 
 class Kept:
@@ -99,15 +99,15 @@ class Kept:
 class Storage:
     """The memory of arrays that the tape knows. ``owner`` is all of it, without gaps."""
 
-    __slots__ = ("owner", "root", "address", "slot", "version", "kept")
+    __slots__ = ("owner", "address", "slot", "version", "kept", "exposed")
 
     def __init__(self, owner: Array, slot: Slot | None = None) -> None:
         self.owner = owner
-        self.root = root_of(owner)
         self.address: int = owner.__array_interface__["data"][0]
         self.slot = slot
         self.version = 0
         self.kept: list[tuple[int, int, Kept]] = []
+        self.exposed = False  # code that the tape does not follow may hold it
 
     def keep(self, array: Array) -> Array | Kept:
         """What holds an array of this memory until the backward pass."""
@@ -143,11 +143,12 @@ class Storage:
         return np.ndarray(self.owner.shape, self.owner.dtype, made, 0, self.owner.strides)
 
 
-def root_of(array: Array) -> Array:
-    """The array that has the memory of a view."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
+def in_memory(array: Array) -> Array:
+    """A view of all elements of a dense array, in the order in which they lie in memory."""
+    if array.flags.c_contiguous:
+        return array.reshape(-1)
+    strides = array.strides
+    return array.transpose(sorted(range(array.ndim), key=lambda k: -strides[k])).reshape(-1)
 
 
 def is_dense(array: Array) -> bool:
@@ -185,7 +186,7 @@ class ReadNode:
             into = window.of(parent.cotangent)
             into += found
             return
-        parts = parent.cotangent.ravel("K").view(window.dtype)
+        parts = in_memory(parent.cotangent).view(window.dtype)
         places = np.ndarray(
             window.shape, np.intp, np.arange(parts.size), window.offset // window.dtype.itemsize * 8,
             tuple(s // window.dtype.itemsize * 8 for s in window.strides),
@@ -230,7 +231,7 @@ class CallNode:
         operation: Operation,
         kept: list[Array | Kept],
         slots: list[Slot],
-        outs: list[Slot | None],
+        outs: list[Slot],
         place: tuple[CodeType, int],
     ) -> None:
         self.operation = operation
@@ -243,7 +244,7 @@ class CallNode:
         numbers = []
         cotangents = []
         for k, out in enumerate(self.outs):
-            if out is not None and out.cotangent is not None:
+            if out.cotangent is not None:
                 numbers.append(k)
                 cotangents.append(out.cotangent)
                 out.cotangent = None
@@ -296,13 +297,11 @@ class Tape:
         self.nodes: list[ReadNode | WriteNode | CallNode | CustomNode] = []
         self.closed = False
         self.lost: NotDifferentiableError | None = None  # what was raised in the program
-        self.storages: dict[int, Storage] = {}  # of arrays from outside, by the id of their roots
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
 
     def close(self) -> None:
         self.closed = True
         self.nodes.clear()
-        self.storages.clear()
         self.copies.clear()
 
     def constant(self, array: Array) -> Array:
@@ -334,4 +333,9 @@ class Tape:
 
 
 def _same(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    """Whether two arrays are equal, bit by bit."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.flags.c_contiguous and b.flags.c_contiguous and not a.dtype.hasobject:
+        return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
+    return a.tobytes() == b.tobytes()

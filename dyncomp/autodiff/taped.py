@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from ..hook import _hook
 from .operations import Array
 from .tape import CustomNode, Slot, Tape
 from .traced import gradients_of, like, results_of
-from .tracked import apply, fresh, from_outside, is_tracked, lost, number, plain_of, slot_of, tracked_in
+from .tracked import Named, apply, call, fresh, is_tracked, lost, number, plain_of, slot_of, tracked_in
 from .trees import leaves, mapped
 
 
@@ -33,9 +34,11 @@ class _Recorder:
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
+        self.opened = 0
 
     def variable(self, value: Any) -> Any:
         array = np.array(plain_of(value))
+        self.opened += 1
         return fresh(self.tape, array, Slot(array.shape, array.dtype))
 
     def dtype_of(self, value: Any) -> np.dtype[Any]:
@@ -44,6 +47,8 @@ class _Recorder:
     def gradient(
         self, values: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any]
     ) -> tuple[Array, ...]:
+        if len(variables) != self.opened:
+            raise lost(self.tape, "a derivative within a function that has no single graph")
         found = [(slot_of(v) if is_tracked(v) else None, ct) for v, ct in zip(values, cotangents)]
         if any(v.storage.version for v in variables):
             raise NotDifferentiableError("the function writes into an argument that it is differentiated by")
@@ -84,6 +89,21 @@ class _Recorder:
                 raise lost(self.tape, "a function with a gradient of its own that reads other variables")
         return mapped(plain_of, tree)
 
+    def has_variables(self, values: Any) -> bool:
+        return bool(tracked_in(values, []))
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            recorder, PLAIN.recorder = PLAIN.recorder, None
+            active = _hook.set_active(None)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                PLAIN.recorder = recorder
+                _hook.set_active(active)
+
+        return call(self.tape, Named(function, run=run), args, kwargs)
+
     def stop_gradient(self, x: Any) -> Any:
         if not is_tracked(x):
             return x
@@ -104,9 +124,7 @@ def taped(made: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
     config = _config()
     active = _hook.set_active(None)
     try:
-        given = [_given(tape, a) for a in args]
-        named = {k: _given(tape, a) for k, a in kwargs.items()}
-        value = _hook.Dispatcher(made, config)(*given, **named)  # type: ignore[arg-type]
+        value = _hook.Dispatcher(made, config)(*args, **kwargs)  # type: ignore[arg-type]
     except Exception:
         if tape.lost is None:
             raise
@@ -118,10 +136,6 @@ def taped(made: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
         PLAIN.recorder = None
         tape.close()
     raise tape.lost  # NumPy made another exception of it, or the program caught it
-
-
-def _given(tape: Tape, argument: Any) -> Any:
-    return from_outside(tape, argument) if type(argument) is np.ndarray else argument
 
 
 # -- frames with stand-ins ----------------------------------------------------------------------------
@@ -251,6 +265,11 @@ def with_stand_ins(code: types.CodeType, names: Mapping[str, Any]) -> types.Code
             nops = bytes((dis.opmap["NOP"], 0)) * ((end - begin - len(made)) // 2)
             raw[begin:end] = made + nops
             changed = True
+    for k, constant in enumerate(constants):
+        # generators are frames that the hook does not see
+        if isinstance(constant, types.CodeType) and constant.co_flags & inspect.CO_GENERATOR:
+            constants[k] = with_stand_ins(constant, names)
+            changed |= constants[k] is not constant
     if not changed:
         return code
     size = code.co_stacksize + 1

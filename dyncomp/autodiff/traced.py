@@ -144,7 +144,7 @@ def only_gradient(both: Function, has_aux: bool) -> Function:
 
 
 def check_real_scalar(result: Any, name: str) -> None:
-    if type(result) is float:
+    if isinstance(result, float):
         return
     if not isinstance(result, (np.ndarray, np.generic)) or result.ndim != 0 or result.dtype.kind != "f":
         raise TypeError(f"grad needs a function with a real scalar result: {name} gives {described(result)}")

@@ -8,6 +8,7 @@ and ``isinstance`` work.
 
 from __future__ import annotations
 
+import copy
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from ..capture.environment.regions import disable
 from ..errors import NotDifferentiableError
 from ..frontends.numpy.written import WRITING_METHODS, written_argument
 from .operations import Operation
-from .tape import CallNode, ReadNode, Slot, Storage, Tape, Window, WriteNode, is_dense, line_of, root_of
+from .tape import CallNode, CustomNode, ReadNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense, line_of
 
 _OWN = __file__.rpartition("dyncomp")[0] + "dyncomp/"
 _NUMPY = np.__file__.rpartition("/")[0] + "/"
@@ -123,10 +124,15 @@ class Tracked:
         array = np.asarray(self.plain)
         if self.tape.closed or copy:
             return np.array(array, dtype=dtype, copy=copy)
+        self._expose()
         # what the tape would not see is not written
         array = np.asarray(array, dtype).view()
         array.flags.writeable = False
         return array
+
+    def _expose(self) -> None:
+        if self.storage is not None:
+            self.storage.exposed = True
 
     def _check(self, what: str) -> None:
         if not self.tape.closed and slot_of(self) is not None:
@@ -152,16 +158,15 @@ class Tracked:
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(self.plain, name)
-        if name in ("flat", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes", "tostring"):
-            if self.tape.closed:
+        if name in ("flat", "base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes", "tostring"):
+            if self.tape.closed or found is None:
                 return found
             if name == "flat" and self.plain.flags.c_contiguous:
                 return self.reshape(-1)
             if slot_of(self) is not None:
                 raise lost(self.tape, f".{name}")
+            self._expose()
             return found
-        if name == "base" and isinstance(found, np.ndarray) and not self.tape.closed:
-            return view_of(self.tape, found, [self]) if slot_of(self) is not None else found
         if callable(found):
             return Method(self, name)
         if isinstance(found, (np.ndarray, np.generic, float)):
@@ -225,7 +230,17 @@ class Tracked:
         return self.item() if self.plain.ndim == 0 else [part.tolist() for part in self]
 
     def __getitem__(self, key: Any) -> Any:
-        return call(self.tape, GETITEM, (self, key), {})
+        plain = plain_of(key)
+        tape = self.tape
+        result = self.plain[plain]
+        if tape.closed:
+            return result
+        outs: list[Slot | None] = []
+        slot = slot_of(self)
+        found = _wrapped(tape, result, [self], slot is not None, outs)
+        if slot is not None and outs[0] is not None:
+            _gathered(tape, self, plain, slot, outs[0])
+        return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         plain_key = plain_of(key)
@@ -242,6 +257,24 @@ class Tracked:
             write(view_of(self.tape, view, [self]), value)
         else:
             _write_call(self.tape, SETITEM, (self, key, value), {}, self)
+
+
+def _gathered(tape: Tape, source: Any, key: Any, slot: Slot, out: Slot) -> None:
+    """Elements of an array by index arrays were read. (By numbers too, which gives a copy.)"""
+    basic = _is_basic(key)
+    key = copy.deepcopy(key)  # which the program may write to
+
+    def pull(cotangents: list[Any]) -> list[Any]:
+        if source.storage is None:
+            return [cotangents[0]]
+        made = np.zeros(slot.shape, slot.dtype)
+        if basic:
+            made[key] = cotangents[0]
+        else:
+            np.add.at(made, key, cotangents[0])
+        return [made]
+
+    tape.nodes.append(CustomNode(pull, [slot], [out]))
 
 
 def _is_basic(key: Any) -> bool:
@@ -261,12 +294,12 @@ class Named:
 
     __slots__ = ("function", "suffix", "key", "name", "run")
 
-    def __init__(self, function: Any, suffix: str = "") -> None:
+    def __init__(self, function: Any, suffix: str = "", run: Callable[..., Any] | None = None) -> None:
         self.function = function
         self.suffix = suffix
         self.key = (function, suffix)
         self.name = getattr(function, "__name__", repr(function)) + suffix
-        self.run = getattr(function, suffix[1:]) if suffix else function
+        self.run = run or (getattr(function, suffix[1:]) if suffix else function)
 
     def text(self, args: Sequence[str]) -> str:
         return f"f{self.suffix}({', '.join(args)})"
@@ -409,28 +442,18 @@ def fresh(tape: Tape, array: Any, slot: Slot | None) -> Any:
     return _made(tape, array, Storage(array, slot), slot, None, False)
 
 
-def from_outside(tape: Tape, array: Any) -> Any:
-    """An array of the program's, as a constant that may be written to; itself where that cannot be."""
-    root = root_of(array)
-    if not is_dense(root) or type(array) is not np.ndarray:
-        return array
-    storage = tape.storages.get(id(root))
-    if storage is None:
-        storage = tape.storages[id(root)] = Storage(root)
-    window = None if array is root else Window(_address(array) - storage.address, array)
-    return _made(tape, array, storage, None, window, False)
-
-
 def view_of(tape: Tape, view: Any, parents: Sequence[Any]) -> Any:
     """A tracked view of the memory of one of these."""
-    root = root_of(view)
+    if view.flags.owndata:
+        return None
+    address = _address(view)
     for parent in parents:
         storage = parent.storage
-        if storage is not None and storage.root is root:
-            window = Window(_address(view) - storage.address, view)
+        if storage is not None and 0 <= address - storage.address < storage.owner.nbytes:
+            window = Window(address - storage.address, view)
             if not view.flags.writeable and parent.plain.flags.writeable:
                 view = np.ndarray(
-                    view.shape, view.dtype, storage.owner.ravel("K"), window.offset, view.strides
+                    view.shape, view.dtype, in_memory(storage.owner), window.offset, view.strides
                 ) if not window.overlaps else view  # fmt: skip
             return _made(tape, view, storage, None, window, parent.stopped)
     return None
@@ -490,7 +513,10 @@ def _results(
     outs: list[Slot | None] = []
     result = _wrapped(tape, result, parents, depends, outs)
     if any(outs):
-        _record(tape, how, args, kwargs, outs)
+        many = isinstance(result, (tuple, list))
+        if many and len(result) != len(outs):
+            raise lost(tape, f"a call of {how.name}, which gives nested results,")
+        _record(tape, how, args, kwargs, outs, many)
     return result
 
 
@@ -507,6 +533,8 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
             return view
         slot = Slot(result.shape, result.dtype) if depends and result.dtype.kind in "fc" else None
         outs.append(slot)
+        if depends and result.dtype.kind not in "fcbiu":
+            raise lost(tape, f"an array of dtype {result.dtype}")
         if type(result) is not np.ndarray:
             if slot is not None:
                 raise lost(tape, f"an array of type {type(result).__name__}")
@@ -523,7 +551,10 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
         return kind([_wrapped(tape, r, parents, depends, outs) for r in result])
     if isinstance(result, tuple) and hasattr(result, "_fields"):
         return kind(*[_wrapped(tape, r, parents, depends, outs) for r in result])
-    if depends and not isinstance(result, (bool, int, str, bytes, type, np.dtype, type(None))):
+    if not depends:
+        for parent in parents:
+            parent._expose()
+    elif not isinstance(result, (bool, int, str, bytes, type, np.dtype, type(None))):
         raise lost(tape, f"a result of type {kind.__name__}")
     outs.append(None)
     return result
@@ -532,8 +563,9 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
 class _Template:
     """A call as a text and the arrays and constants in it."""
 
-    def __init__(self, tape: Tape) -> None:
-        self.tape = tape
+    def __init__(self, how: How) -> None:
+        # functions of Python's numbers
+        self.of_numbers = isinstance(how, Named) and getattr(how.function, "__module__", "") == "math"
         self.arrays: list[Any] = []  # tracked and plain
         self.key: list[object] = []
         self.names: dict[str, object] = {}
@@ -546,7 +578,7 @@ class _Template:
             number = len(self.arrays)
             self.arrays.append(value)
             self.key.append((np.shape(plain), getattr(plain, "dtype", type(plain))))
-            return f"a{number}"
+            return f"float(a{number})" if self.of_numbers else f"a{number}"
         if kind is tuple:
             return f"({''.join(self.of(v) + ', ' for v in value)})"
         if kind is list:
@@ -565,15 +597,22 @@ _OPERATIONS: dict[object, Operation] = {}
 _PROBLEMS = "it is given a function"
 
 
-def _record(tape: Tape, how: How, args: Any, kwargs: Mapping[str, Any], outs: list[Slot | None]) -> None:
-    template = _Template(tape)
+def _record(
+    tape: Tape, how: How, args: Any, kwargs: Mapping[str, Any], outs: list[Slot | None], many: bool = False
+) -> None:
+    template = _Template(how)
     texts = [template.of(a) for a in args]
     texts += [f"{k}={template.of(v)}" for k, v in kwargs.items()]
-    text = f"def run({', '.join(f'a{k}' for k in range(len(template.arrays)))}):\n    return {how.text(texts)}\n"
-    _append(tape, how, template, text, outs)
+    names = [f"r[{k}]" for k, out in enumerate(outs) if out is not None] if many else ["r"]
+    if not template.of_numbers:
+        # of their own: an output of a graph can be a view of what is differentiated
+        names = [f"{name}.copy()" for name in names]
+    parameters = ", ".join(f"a{k}" for k in range(len(template.arrays)))
+    text = f"def run({parameters}):\n    r = {how.text(texts)}\n    return {', '.join(names)}\n"
+    _append(tape, how, template, text, [out for out in outs if out is not None])
 
 
-def _append(tape: Tape, how: How, template: _Template, text: str, outs: list[Slot | None]) -> None:
+def _append(tape: Tape, how: How, template: _Template, text: str, outs: list[Slot]) -> None:
     arrays = template.arrays
     slots = [slot_of(a) if type(a) is Tracked else None for a in arrays]
     wrt = tuple(k for k, s in enumerate(slots) if s is not None)
@@ -647,6 +686,8 @@ def wrote(target: Any, slot: Slot | None) -> None:
             raise lost(target.tape, "a write to an array whose elements overlap")
         if _part(window.dtype) != _part(storage.owner.dtype):
             raise lost(target.tape, f"an array of {storage.owner.dtype} written as one of {window.dtype}")
+    if slot is not None and storage.exposed:
+        raise lost(target.tape, "a write to an array that other code holds")
     made = Slot(storage.owner.shape, storage.owner.dtype)
     target.tape.nodes.append(WriteNode(storage, parent, window, slot, made))
     storage.slot = made
@@ -693,7 +734,7 @@ def _write_call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, A
     if not tape.closed:
         slot = None
         if any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc":
-            template = _Template(tape)
+            template = _Template(how)
             texts = ["w" if a is target else template.of(a) for a in args]
             texts += [f"{k}=" + ("w" if v is target else template.of(v)) for k, v in kwargs.items()]
             number = len(template.arrays)
@@ -766,6 +807,16 @@ for _name, _sign, _ufunc in (
     setattr(Tracked, f"__{_name}__", disable(_forward))
     setattr(Tracked, f"__r{_name}__", disable(_backward))
     setattr(Tracked, f"__i{_name}__", disable(_in_place(_how, _ufunc)))
+def _both(self: Any, other: Any) -> Any:
+    return self // other, self % other
+
+
+def _both_reversed(self: Any, other: Any) -> Any:
+    return other // self, other % self
+
+
+Tracked.__divmod__ = disable(_both)  # type: ignore[attr-defined]
+Tracked.__rdivmod__ = disable(_both_reversed)  # type: ignore[attr-defined]
 for _name, _sign in (("neg", "-"), ("pos", "+"), ("abs", "abs")):
     setattr(
         Tracked, f"__{_name}__", disable(_unary(Operator(getattr(operator, _name), f"{_sign}({{}})")))
