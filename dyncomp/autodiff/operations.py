@@ -24,8 +24,8 @@ Array = Any
 
 
 class Operation:
-    """``text``, an expression of ``a0``, ``a1``, ... (arrays) and of ``names``. ``wrt``: the arrays that it is
-    differentiated by."""
+    """``source``: a function ``run`` of arrays ``a0``, ``a1``, ..., with ``names`` for its globals. ``wrt``: the
+    numbers of the arrays that it is differentiated by."""
 
     def __init__(self, name: str, source: str, names: dict[str, object], wrt: tuple[int, ...]) -> None:
         self.name = name
@@ -39,7 +39,9 @@ class Operation:
         self.runs: dict[tuple[int, ...], Callable[..., Sequence[Any]]] = {}
         self.lock = threading.RLock()
 
-    def pull(self, arrays: Sequence[Array], numbers: tuple[int, ...], cotangents: Sequence[Array]) -> list[Array]:
+    def pull(
+        self, arrays: Sequence[Array], numbers: tuple[int, ...], cotangents: Sequence[Array]
+    ) -> list[Array]:
         """Gradients by the arrays ``wrt``, from cotangents of the results ``numbers``."""
         run = self.runs.get(numbers)
         if run is None:

@@ -261,7 +261,7 @@ class CallNode:
 
 
 class CustomNode:
-    """A call of a function with a gradient of its own: ``pull(cotangents)`` gives one for each of ``slots``."""
+    """What says itself how it is differentiated: ``pull(cotangents)`` gives one for each of ``slots``."""
 
     __slots__ = ("pull", "slots", "outs")
 

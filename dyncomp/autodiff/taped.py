@@ -7,10 +7,7 @@ leave for C code is followed.
 
 from __future__ import annotations
 
-import builtins
-import dis
 import functools
-import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +19,7 @@ from ..capture.entries.config import hook_should_capture
 from ..errors import NotDifferentiableError
 from ..frontends.derivatives import PLAIN
 from ..hook import _hook
+from ..python_code.stand_ins import with_stand_ins
 from .operations import Array
 from .tape import CustomNode, Slot, Tape
 from .traced import gradients_of, like, results_of
@@ -152,7 +150,8 @@ def _should_follow(code: types.CodeType) -> bool:
 
 
 def _on_miss(function: types.FunctionType, args: object, config: object) -> _hook.Entry:
-    return _hook.Entry(None, code=with_stand_ins(function.__code__, function.__globals__), needs_hook=True)
+    code = with_stand_ins(function.__code__, function.__globals__, _FOLLOWED, _stand_in_for)
+    return _hook.Entry(None, code=code, needs_hook=True)
 
 
 _FOLLOWED = ("numpy", "math", "cmath")
@@ -216,70 +215,3 @@ def _stand_in_for(value: Any) -> Callable[..., Any] | None:
         if str(module).partition(".")[0] in _FOLLOWED or isinstance(value, np.ufunc):
             return _stand_in(value)
     return None
-
-
-def with_stand_ins(code: types.CodeType, names: Mapping[str, Any]) -> types.CodeType:
-    """The code with calls of functions found in modules and globals going through stand-ins. Instructions are
-    replaced in place, so that all tables stay as they are."""
-    instructions = list(dis.get_instructions(code))
-    raw = bytearray(code.co_code)
-    constants = list(code.co_consts)
-    changed = False
-    for k, first in enumerate(instructions):
-        if first.opname != "LOAD_GLOBAL":
-            continue
-        name = str(first.argval)
-        value = names.get(name, getattr(builtins, name, None))
-        last = k
-        called = bool(first.arg is not None and first.arg & 1)
-        method = False
-        while isinstance(value, types.ModuleType) and not method:
-            if value.__name__.partition(".")[0] not in _FOLLOWED:
-                break
-            last += 1
-            while instructions[last].opname == "EXTENDED_ARG" and not instructions[last].is_jump_target:
-                last += 1
-            step = instructions[last]
-            if step.opname not in ("LOAD_ATTR", "LOAD_METHOD") or step.is_jump_target:
-                break
-            method = step.opname == "LOAD_METHOD"
-            if sys.version_info >= (3, 12):
-                method = bool(step.arg is not None and step.arg & 1)
-            value = vars(value).get(str(step.argval))
-        called |= method
-        if not called and instructions[last + 1].opname == "PUSH_NULL":
-            called, last = True, last + 1
-        found = _stand_in_for(value) if called else None
-        if found is None:
-            continue
-        start = k
-        while start and instructions[start - 1].opname == "EXTENDED_ARG":
-            start -= 1
-        begin = instructions[start].offset
-        end = instructions[last + 1].offset
-        load = _load_constant(len(constants))
-        constants.append(found)
-        null = bytes((dis.opmap["PUSH_NULL"], 0))
-        made = null + load if sys.version_info < (3, 13) else load + null
-        if len(made) <= end - begin:
-            nops = bytes((dis.opmap["NOP"], 0)) * ((end - begin - len(made)) // 2)
-            raw[begin:end] = made + nops
-            changed = True
-    for k, constant in enumerate(constants):
-        # generators are frames that the hook does not see
-        if isinstance(constant, types.CodeType) and constant.co_flags & inspect.CO_GENERATOR:
-            constants[k] = with_stand_ins(constant, names)
-            changed |= constants[k] is not constant
-    if not changed:
-        return code
-    size = code.co_stacksize + 1
-    return code.replace(co_code=bytes(raw), co_consts=tuple(constants), co_stacksize=size)
-
-
-def _load_constant(number: int) -> bytes:
-    prefix = b""
-    if number > 255:
-        prefix = bytes((dis.opmap["EXTENDED_ARG"], number >> 8 & 255))
-    if number > 65535:
-        prefix = bytes((dis.opmap["EXTENDED_ARG"], number >> 16)) + prefix
-    return prefix + bytes((dis.opmap["LOAD_CONST"], number & 255))

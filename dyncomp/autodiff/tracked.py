@@ -20,8 +20,21 @@ import numpy as np
 from ..capture.environment.regions import disable
 from ..errors import NotDifferentiableError
 from ..frontends.numpy.written import WRITING_METHODS, written_argument
+from .callees import SETITEM, Attribute, How, MethodCall, Named, Operator
 from .operations import Operation
-from .tape import CallNode, CustomNode, ReadNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense, line_of
+from .tape import (
+    CallNode,
+    CustomNode,
+    ReadNode,
+    Slot,
+    Storage,
+    Tape,
+    Window,
+    WriteNode,
+    in_memory,
+    is_dense,
+    line_of,
+)
 
 _OWN = __file__.rpartition("dyncomp")[0] + "dyncomp/"
 _NUMPY = np.__file__.rpartition("/")[0] + "/"
@@ -33,7 +46,7 @@ def place() -> tuple[CodeType, int]:
     frame = sys._getframe(1)
     while True:
         file = frame.f_code.co_filename
-        if not (file.startswith((_OWN, _NUMPY)) or file.startswith("<tape")) or frame.f_back is None:
+        if not file.startswith((_OWN, _NUMPY, "<tape")) or frame.f_back is None:
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
 
@@ -45,6 +58,10 @@ def lost(tape: Tape, what: str) -> NotDifferentiableError:
     return error
 
 
+# attributes by which memory leaves
+_LEAVING = frozenset(("flat", "base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
+
+
 @disable
 class Tracked:
     """``plain``: the array or number. ``slot``: its derivative, as of ``version`` of its storage.
@@ -54,7 +71,6 @@ class Tracked:
 
     __slots__ = ("tape", "plain", "storage", "slot", "version", "window", "stopped", "__weakref__")
 
-    __hash__: Any
     tape: Tape
     plain: Any
     storage: Storage | None
@@ -109,6 +125,12 @@ class Tracked:
     def __round__(self, digits: int | None = None) -> Any:
         return round(self.plain) if digits is None else self.round(digits)
 
+    def __divmod__(self, other: Any) -> Any:
+        return operator.floordiv(self, other), operator.mod(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return operator.floordiv(other, self), operator.mod(other, self)
+
     def __copy__(self) -> Any:
         return self.copy()
 
@@ -158,7 +180,18 @@ class Tracked:
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(self.plain, name)
-        if name in ("flat", "base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes", "tostring"):
+        if name in (
+            "flat",
+            "base",
+            "data",
+            "ctypes",
+            "getfield",
+            "tofile",
+            "dump",
+            "dumps",
+            "tobytes",
+            "tostring",
+        ):
             if self.tape.closed or found is None:
                 return found
             if name == "flat" and self.plain.flags.c_contiguous:
@@ -250,10 +283,10 @@ class Tracked:
         if not isinstance(self.plain, np.ndarray):
             self.plain[plain_key] = value  # raises
         if _is_basic(plain_key):
-            if isinstance(plain_key, tuple) and Ellipsis in plain_key or plain_key is Ellipsis:
-                view = self.plain[plain_key]
-            else:
-                view = self.plain[plain_key, ...] if type(plain_key) is not tuple else self.plain[(*plain_key, ...)]
+            steps = plain_key if type(plain_key) is tuple else (plain_key,)
+            if not any(step is Ellipsis for step in steps):
+                steps = (*steps, ...)  # an array for single elements too
+            view = self.plain[steps]
             write(view_of(self.tape, view, [self]), value)
         else:
             _write_call(self.tape, SETITEM, (self, key, value), {}, self)
@@ -288,75 +321,7 @@ def _is_basic(key: Any) -> bool:
     )
 
 
-# -- how a value is computed --------------------------------------------------------------------------
-class Named:
-    """A function, or a method of a ufunc."""
-
-    __slots__ = ("function", "suffix", "key", "name", "run")
-
-    def __init__(self, function: Any, suffix: str = "", run: Callable[..., Any] | None = None) -> None:
-        self.function = function
-        self.suffix = suffix
-        self.key = (function, suffix)
-        self.name = getattr(function, "__name__", repr(function)) + suffix
-        self.run = run or (getattr(function, suffix[1:]) if suffix else function)
-
-    def text(self, args: Sequence[str]) -> str:
-        return f"f{self.suffix}({', '.join(args)})"
-
-
-class MethodCall:
-    """A method of the first argument."""
-
-    __slots__ = ("name", "key")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.key = ("method", name)
-
-    def run(self, array: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(array, self.name)(*args, **kwargs)
-
-    def text(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}({', '.join(args[1:])})"
-
-
-class Attribute:
-    """An attribute of the only argument."""
-
-    __slots__ = ("name", "key")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.key = ("attribute", name)
-
-    def run(self, array: Any) -> Any:
-        return getattr(array, self.name)
-
-    def text(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}"
-
-
-class Operator:
-    """An operator, which a function of ``operator`` runs."""
-
-    __slots__ = ("name", "key", "run", "form")
-
-    def __init__(self, run: Callable[..., Any], form: str) -> None:
-        self.run = run
-        self.name = run.__name__
-        self.key = ("operator", self.name)
-        self.form = form
-
-    def text(self, args: Sequence[str]) -> str:
-        return self.form.format(*args)
-
-
-GETITEM = Operator(operator.getitem, "{}[{}]")
-SETITEM = Operator(operator.setitem, "{}.__setitem__({}, {})")
-How = Named | MethodCall | Attribute | Operator
-
-
+# -- bound methods --------------------------------------------------------------------------------
 class Method:
     """A bound method of a tracked array."""
 
@@ -412,9 +377,13 @@ def tracked_in(value: Any, found: list[Any]) -> list[Any]:
 
 def tape_of(values: Any) -> Tape:
     """The tape of the tracked values among these."""
-    tapes = [t.tape for t in tracked_in(values, [])]
+    tapes = {t.tape for t in tracked_in(values, [])}
     open_ones = [t for t in tapes if not t.closed]
-    return open_ones[0] if open_ones else tapes[0]
+    if len(open_ones) > 1:
+        for tape in open_ones:
+            error = lost(tape, "a derivative of what has no single graph, within another such,")
+        raise error
+    return open_ones[0] if open_ones else tapes.pop()
 
 
 def _made(
@@ -466,6 +435,8 @@ def _address(array: Any) -> int:
 
 def slot_of(value: Any) -> Slot | None:
     """The slot of a tracked value as it is now."""
+    if value.tape.closed:
+        return None
     storage = value.storage
     if storage is None:
         return value.slot  # type: ignore[no-any-return]
@@ -495,14 +466,17 @@ def _part(dtype: np.dtype[Any]) -> tuple[str, int]:
 # -- calls --------------------------------------------------------------------------------------------
 def call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that writes nothing."""
+    parents = tracked_in((args, kwargs), [])
+    for parent in parents:
+        if parent.tape is not tape:
+            tape = tape_of(parents)
     plain_args = plain_of(args)
-    if tape.closed:
-        return how.run(*plain_args, **plain_of(kwargs)) if kwargs else how.run(*plain_args)
     result = how.run(*plain_args, **plain_of(kwargs)) if kwargs else how.run(*plain_args)
     kind = type(result)
-    if kind is bool or kind is int or result is None or result is NotImplemented:
+    if tape.closed or kind is bool or kind is int or result is None or result is NotImplemented:
         return result
-    parents = tracked_in((args, kwargs), [])
+    if tracked_in(result, []):
+        raise lost(tape, f"a call of {how.name}, whose result depends on more than its arguments,")
     slots = [slot_of(t) for t in parents]
     return _results(tape, how, args, kwargs, result, parents, any(s is not None for s in slots))
 
@@ -640,7 +614,9 @@ def _append(tape: Tape, how: How, template: _Template, text: str, outs: list[Slo
         elif a.storage is not None:
             kept.append(a.storage.keep(a.plain))
         elif type(a.plain) in _NUMBERS and weak is not None and weak.kind in "fc":
-            kept.append(np.asarray(a.plain, np.result_type(weak, type(a.plain)) if weak.kind == "f" else weak))
+            kept.append(
+                np.asarray(a.plain, np.result_type(weak, type(a.plain)) if weak.kind == "f" else weak)
+            )
         else:
             kept.append(a.plain)
     tape.nodes.append(CallNode(operation, kept, [s for s in slots if s is not None], outs, place()))
@@ -698,7 +674,7 @@ def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], ou
     """A call with ``out=``."""
     if tape.closed:
         kwargs = {**plain_of(kwargs), "out": plain_of(out)}
-        how.run(*plain_of(args), **kwargs)
+        how.run(*plain_of(args), **kwargs)  # type: ignore[call-arg]
         return out[0] if len(out) == 1 else out
     if len(out) != 1 or out[0] is None or kwargs.get("where", True) is not True:
         if len(out) == 1 and out[0] is not None:
@@ -708,7 +684,7 @@ def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], ou
     parents = tracked_in((args, kwargs), [])
     if type(target) is not Tracked:
         if all(slot_of(t) is None for t in parents):
-            how.run(*plain_of(args), out=target, **plain_of(kwargs))
+            how.run(*plain_of(args), out=target, **plain_of(kwargs))  # type: ignore[call-arg]
             return target
         raise lost(tape, "a write to an array that the tape does not know")
     depends = any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc"
@@ -719,7 +695,7 @@ def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], ou
         slot = Slot(shape, target.plain.dtype)
         _record(tape, how, args, kwargs, [slot])
     before_write(target)
-    how.run(*plain_of(args), out=target.plain, **plain_of(kwargs))
+    how.run(*plain_of(args), out=target.plain, **plain_of(kwargs))  # type: ignore[call-arg]
     wrote(target, slot)
     return target
 
@@ -807,19 +783,9 @@ for _name, _sign, _ufunc in (
     setattr(Tracked, f"__{_name}__", disable(_forward))
     setattr(Tracked, f"__r{_name}__", disable(_backward))
     setattr(Tracked, f"__i{_name}__", disable(_in_place(_how, _ufunc)))
-def _both(self: Any, other: Any) -> Any:
-    return self // other, self % other
 
 
-def _both_reversed(self: Any, other: Any) -> Any:
-    return other // self, other % self
-
-
-Tracked.__divmod__ = disable(_both)  # type: ignore[attr-defined]
-Tracked.__rdivmod__ = disable(_both_reversed)  # type: ignore[attr-defined]
 for _name, _sign in (("neg", "-"), ("pos", "+"), ("abs", "abs")):
-    setattr(
-        Tracked, f"__{_name}__", disable(_unary(Operator(getattr(operator, _name), f"{_sign}({{}})")))
-    )
+    setattr(Tracked, f"__{_name}__", disable(_unary(Operator(getattr(operator, _name), f"{_sign}({{}})"))))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Tracked, f"__{_name}__", disable(_comparison(getattr(operator, _name))))

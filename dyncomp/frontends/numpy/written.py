@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 _FIRST = (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
-_WRITTEN: dict[Any, int] = {function: 0 for function in _FIRST}
+_WRITTEN: dict[Any, int] = dict.fromkeys(_FIRST, 0)
 
 WRITING_METHODS = frozenset(("sort", "partition", "fill", "put"))
 
