@@ -17,14 +17,15 @@ import numpy as np
 from .. import pipeline
 from ..aot_autograd.joint import joint
 from ..errors import NotDifferentiableError
-from ..options import make_options
+from ..options import Options, make_options
 from .record import Piece, Recorded
 
 Array = Any
+HOT = 256  # uses after which a backward graph is compiled
 
 
 class Operation:
-    """``source``: a function ``run`` of arrays ``a0``, ``a1``, ..., with ``names`` for its globals. ``wrt``: the
+    """``source``: a function ``run`` of arrays ``a0``, ``a1``, ..., ``names``: its globals, ``wrt``: the
     numbers of the arrays that it is differentiated by."""
 
     def __init__(self, name: str, source: str, names: dict[str, object], wrt: tuple[int, ...]) -> None:
@@ -37,6 +38,7 @@ class Operation:
         self.order: list[int] = []  # which array each input of the graph is
         self.numbers: list[int | None] = []  # which output of the graph each result is
         self.runs: dict[tuple[int, ...], Callable[..., Sequence[Any]]] = {}
+        self.uses = 0
         self.lock = threading.RLock()
 
     def pull(
@@ -44,6 +46,10 @@ class Operation:
     ) -> list[Array]:
         """Gradients by the arrays ``wrt``, from cotangents of the results ``numbers``."""
         run = self.runs.get(numbers)
+        self.uses += 1
+        if self.uses == HOT:  # a loop: worth a compiler
+            self.runs.clear()
+            run = None
         if run is None:
             run = self._made(arrays, numbers)
         return list(run(arrays, cotangents))
@@ -64,7 +70,7 @@ class Operation:
         space: dict[str, Any] = {"np": np, **self.names}
         exec(compile(self.source, file, "exec"), space)
         given = [_plain(a).view() for a in arrays]
-        recorded = Recorded(space["run"], tuple(range(len(given))), options=_options(), wrt=self.wrt)
+        recorded = Recorded(space["run"], tuple(range(len(given))), options=_options("eager"), wrt=self.wrt)
         try:
             with np.errstate(all="ignore"):
                 value, run, wanted = recorded.call(given, {})
@@ -95,15 +101,19 @@ class Operation:
         chosen = sorted(set(outputs))  # type: ignore[type-var]
         if len(chosen) != len(outputs):
             raise NotDifferentiableError("two results are one output of the captured graph")
+        variables = [piece.graph.outputs[k].var for k in outputs]  # type: ignore[index]
+        types = [(tuple(map(int, v.shape)), v.dtype.numpy) for v in variables]  # type: ignore[call-overload]
         sequence = [outputs.index(k) for k in chosen]
         made = joint(piece.graph, table, tuple(places), chosen).graph  # type: ignore[arg-type]
-        compiled = piece.compile(replace(made, outputs=made.outputs[len(piece.graph.outputs) :])).call
+        made = replace(made, outputs=made.outputs[len(piece.graph.outputs) :])
+        options = _options("eager" if self.uses < HOT else "inductor")
+        compiled = pipeline.run_pipeline(made, options).call
         positions = {k: n for n, k in enumerate(places.values())}
         wanted = self.wrt
 
         def run(arrays: Sequence[Array], cotangents: Sequence[Array]) -> Sequence[Array]:
             given = [_plain(arrays[k]) for k in order]
-            results = compiled(*given, *[_plain(cotangents[k]) for k in sequence])
+            results = compiled(*given, *[_fitting(cotangents[k], *types[k]) for k in sequence])
             if not isinstance(results, (tuple, list)):
                 results = (results,)
             return [
@@ -119,7 +129,28 @@ def _plain(value: Array) -> Array:
     return array if array.flags.c_contiguous else array.copy()
 
 
+def summed_to(cotangent: Array, shape: tuple[int, ...]) -> Array:
+    """Of a value that was broadcast from this shape."""
+    extra = cotangent.ndim - len(shape)
+    if extra > 0:
+        cotangent = cotangent.sum(axis=tuple(range(extra)))
+    axes = tuple(k for k, n in enumerate(shape) if n == 1 and cotangent.shape[k] != 1)
+    if axes:
+        cotangent = cotangent.sum(axis=axes, keepdims=True)
+    # a value assigned to fewer dimensions than it has: those in front are ones
+    return cotangent.reshape(shape)
+
+
+def _fitting(cotangent: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A cotangent of a result that was broadcast or converted when it was written."""
+    if cotangent.shape != shape:
+        cotangent = summed_to(cotangent, shape)
+    if cotangent.dtype != dtype:
+        cotangent = cotangent.astype(dtype)
+    return _plain(cotangent)
+
+
 @functools.cache
-def _options() -> Any:
+def _options(backend: str) -> Options:
     options = {"measure": False, "patience_us": 0}
-    return make_options(fullgraph=True, backend="eager", dynamic=False, options=options)
+    return make_options(fullgraph=True, backend=backend, dynamic=False, options=options)

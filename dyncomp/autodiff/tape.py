@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotDifferentiableError
-from .operations import Operation
+from .operations import Operation, summed_to
 
 Array = Any  # an ndarray, a NumPy scalar or a Python number
-SMALL = 512  # bytes up to which a copy costs no more than to keep track of an array
+SMALL = 2048  # bytes up to which a copy costs no more than to keep track of an array
 MOST_KEPT = 64  # arrays of one storage that wait for a write
 
 
@@ -36,7 +36,7 @@ class Slot:
         """Add a cotangent; ``own``: nobody else has this array."""
         found = np.asarray(found)
         if found.shape != self.shape:
-            found = _summed_to(found, self.shape)
+            found = summed_to(found, self.shape)
         if found.dtype != self.dtype:
             if found.dtype.kind == "c" and self.dtype.kind != "c":
                 found = found.real
@@ -45,18 +45,6 @@ class Slot:
             self.cotangent += found
         else:
             self.cotangent = found if own and found.flags.writeable else found.copy()
-
-
-def _summed_to(cotangent: Array, shape: tuple[int, ...]) -> Array:
-    """Of a value that was broadcast from this shape."""
-    extra = cotangent.ndim - len(shape)
-    if extra > 0:
-        cotangent = cotangent.sum(axis=tuple(range(extra)))
-    axes = tuple(k for k, n in enumerate(shape) if n == 1 and cotangent.shape[k] != 1)
-    if axes:
-        cotangent = cotangent.sum(axis=axes, keepdims=True)
-    # a value assigned to fewer dimensions than it has: those in front are ones
-    return cotangent.reshape(shape)
 
 
 class Window:

@@ -10,74 +10,40 @@ from __future__ import annotations
 
 import copy
 import operator
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..capture.environment.regions import disable
-from ..errors import NotDifferentiableError
 from ..frontends.numpy.written import WRITING_METHODS, written_argument
 from .callees import SETITEM, Attribute, How, MethodCall, Named, Operator
-from .operations import Operation
-from .tape import (
-    CallNode,
-    CustomNode,
-    ReadNode,
-    Slot,
-    Storage,
-    Tape,
-    Window,
-    WriteNode,
-    in_memory,
-    is_dense,
-    line_of,
+from .recording import (
+    NUMBERS,
+    Value,
+    is_tracked,
+    lost,
+    part_of,
+    plain_of,
+    record,
+    slot_of,
+    tape_of,
+    tracked_in,
 )
-
-_OWN = __file__.rpartition("dyncomp")[0] + "dyncomp/"
-_NUMPY = np.__file__.rpartition("/")[0] + "/"
-_NUMBERS = (float, complex)
-
-
-def place() -> tuple[CodeType, int]:
-    """The program's line that runs."""
-    frame = sys._getframe(1)
-    while True:
-        file = frame.f_code.co_filename
-        if not file.startswith((_OWN, _NUMPY, "<tape")) or frame.f_back is None:
-            return frame.f_code, frame.f_lasti
-        frame = frame.f_back
-
-
-def lost(tape: Tape, what: str) -> NotDifferentiableError:
-    """The error to raise for what would lose a derivative, which the tape keeps."""
-    error = NotDifferentiableError(f"{what} at {line_of(place())} would lose a derivative")
-    tape.lost = tape.lost or error
-    return error
-
+from .tape import CustomNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense
 
 # attributes by which memory leaves
 _LEAVING = frozenset(("flat", "base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
 
 
 @disable
-class Tracked:
+class Tracked(Value):
     """``plain``: the array or number. ``slot``: its derivative, as of ``version`` of its storage.
 
     ``storage`` is ``None`` for numbers. ``window``: where it lies in the storage, ``None`` for all of it.
     """
 
-    __slots__ = ("tape", "plain", "storage", "slot", "version", "window", "stopped", "__weakref__")
-
-    tape: Tape
-    plain: Any
-    storage: Storage | None
-    slot: Slot | None
-    version: int
-    window: Window | None
-    stopped: bool
+    __slots__ = ("__weakref__",)
 
     # -- what Python and NumPy ask of any object -----------------------------------------------------
     @property  # type: ignore[misc]
@@ -252,7 +218,7 @@ class Tracked:
             found = (self.reshape(-1) if isinstance(index, int) else self)[index]
         else:
             found = self.reshape(-1)[0] if isinstance(self.plain, np.ndarray) else self
-        if self.tape.closed or type(value) not in _NUMBERS:
+        if self.tape.closed or type(value) not in NUMBERS:
             return value
         slot = slot_of(found)
         return value if slot is None else number(self.tape, value, slot)
@@ -344,48 +310,6 @@ class Method:
 
 
 # -- tracked values -----------------------------------------------------------------------------------
-def is_tracked(value: object) -> bool:
-    return type(value) is Tracked
-
-
-def plain_of(value: Any) -> Any:
-    """The value without a derivative, in lists, tuples and dicts too."""
-    kind = type(value)
-    if kind is Tracked:
-        return value.plain
-    if kind is tuple or kind is list:
-        return kind([plain_of(v) for v in value])
-    if kind is dict:
-        return {k: plain_of(v) for k, v in value.items()}
-    if kind is slice:
-        return slice(plain_of(value.start), plain_of(value.stop), plain_of(value.step))
-    return value
-
-
-def tracked_in(value: Any, found: list[Any]) -> list[Any]:
-    kind = type(value)
-    if kind is Tracked:
-        found.append(value)
-    elif kind is tuple or kind is list:
-        for v in value:
-            tracked_in(v, found)
-    elif kind is dict:
-        for v in value.values():
-            tracked_in(v, found)
-    return found
-
-
-def tape_of(values: Any) -> Tape:
-    """The tape of the tracked values among these."""
-    tapes = {t.tape for t in tracked_in(values, [])}
-    open_ones = [t for t in tapes if not t.closed]
-    if len(open_ones) > 1:
-        for tape in open_ones:
-            error = lost(tape, "a derivative of what has no single graph, within another such,")
-        raise error
-    return open_ones[0] if open_ones else tapes.pop()
-
-
 def _made(
     tape: Tape, plain: Any, storage: Storage | None, slot: Slot | None, window: Window | None, stopped: bool
 ) -> Tracked:
@@ -433,36 +357,6 @@ def _address(array: Any) -> int:
     return found
 
 
-def slot_of(value: Any) -> Slot | None:
-    """The slot of a tracked value as it is now."""
-    if value.tape.closed:
-        return None
-    storage = value.storage
-    if storage is None:
-        return value.slot  # type: ignore[no-any-return]
-    whole: Slot | None = storage.slot
-    if whole is None or value.stopped:
-        return None
-    window = value.window
-    if window is None:
-        return whole
-    if value.version == storage.version:
-        return value.slot  # type: ignore[no-any-return]
-    if window.dtype.kind not in "fc" or _part(window.dtype) != _part(storage.owner.dtype):
-        raise lost(value.tape, f"an array of {storage.owner.dtype} read as one of {window.dtype}")
-    made = Slot(window.shape, window.dtype)
-    value.tape.nodes.append(ReadNode(storage, whole, window, made))
-    value.slot, value.version = made, storage.version
-    return made
-
-
-def _part(dtype: np.dtype[Any]) -> tuple[str, int]:
-    """The type of the real numbers of which an array consists."""
-    if dtype.kind == "c":
-        return ("f", dtype.itemsize // 2)
-    return (dtype.kind + dtype.byteorder.replace("=", ""), dtype.itemsize) if dtype.kind == "f" else ("", 0)
-
-
 # -- calls --------------------------------------------------------------------------------------------
 def call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that writes nothing."""
@@ -490,7 +384,7 @@ def _results(
         many = isinstance(result, (tuple, list))
         if many and len(result) != len(outs):
             raise lost(tape, f"a call of {how.name}, which gives nested results,")
-        _record(tape, how, args, kwargs, outs, many)
+        record(tape, how, args, kwargs, outs, many)
     return result
 
 
@@ -516,7 +410,7 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
         return fresh(tape, result, slot) if slot is not None or result.dtype.kind in "fc" else result
     if isinstance(result, (np.generic, float, complex)):
         slot = None
-        if depends and (isinstance(result, _NUMBERS) or result.dtype.kind in "fc"):
+        if depends and (isinstance(result, NUMBERS) or result.dtype.kind in "fc"):
             slot = Slot((), np.asarray(result).dtype)
         outs.append(slot)
         return result if slot is None else number(tape, result, slot)
@@ -534,101 +428,13 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
     return result
 
 
-class _Template:
-    """A call as a text and the arrays and constants in it."""
-
-    def __init__(self, how: How) -> None:
-        # functions of Python's numbers
-        self.of_numbers = isinstance(how, Named) and getattr(how.function, "__module__", "") == "math"
-        self.arrays: list[Any] = []  # tracked and plain
-        self.key: list[object] = []
-        self.names: dict[str, object] = {}
-        self.hashable = True
-
-    def of(self, value: Any) -> str:
-        kind = type(value)
-        if kind is Tracked or isinstance(value, (np.ndarray, np.generic)):
-            plain = value.plain if kind is Tracked else value
-            number = len(self.arrays)
-            self.arrays.append(value)
-            self.key.append((np.shape(plain), getattr(plain, "dtype", type(plain))))
-            return f"float(a{number})" if self.of_numbers else f"a{number}"
-        if kind is tuple:
-            return f"({''.join(self.of(v) + ', ' for v in value)})"
-        if kind is list:
-            return f"[{', '.join(map(self.of, value))}]"
-        if kind is dict:
-            return "{" + ", ".join(f"{self.of(k)}: {self.of(v)}" for k, v in value.items()) + "}"
-        if kind is slice:
-            return f"slice({self.of(value.start)}, {self.of(value.stop)}, {self.of(value.step)})"
-        number = len(self.key)
-        self.key.append((kind, repr(value) if kind in _NUMBERS else value))
-        self.names[f"c{number}"] = value
-        return f"c{number}"
-
-
-_OPERATIONS: dict[object, Operation] = {}
-_PROBLEMS = "it is given a function"
-
-
-def _record(
-    tape: Tape, how: How, args: Any, kwargs: Mapping[str, Any], outs: list[Slot | None], many: bool = False
-) -> None:
-    template = _Template(how)
-    texts = [template.of(a) for a in args]
-    texts += [f"{k}={template.of(v)}" for k, v in kwargs.items()]
-    names = [f"r[{k}]" for k, out in enumerate(outs) if out is not None] if many else ["r"]
-    if not template.of_numbers:
-        # of their own: an output of a graph can be a view of what is differentiated
-        names = [f"{name}.copy()" for name in names]
-    parameters = ", ".join(f"a{k}" for k in range(len(template.arrays)))
-    text = f"def run({parameters}):\n    r = {how.text(texts)}\n    return {', '.join(names)}\n"
-    _append(tape, how, template, text, [out for out in outs if out is not None])
-
-
-def _append(tape: Tape, how: How, template: _Template, text: str, outs: list[Slot]) -> None:
-    arrays = template.arrays
-    slots = [slot_of(a) if type(a) is Tracked else None for a in arrays]
-    wrt = tuple(k for k, s in enumerate(slots) if s is not None)
-    key = (how.key, text, wrt, tuple(template.key))
-    try:
-        operation = _OPERATIONS.get(key)
-    except TypeError:
-        operation, key = None, None  # type: ignore[assignment]
-    if operation is None:
-        names = template.names
-        if isinstance(how, Named):
-            names["f"] = how.function
-        operation = Operation(how.name, text, names, wrt)
-        if any(callable(v) and not isinstance(v, type) for n, v in names.items() if n != "f"):
-            operation.problem = _PROBLEMS
-        if key is not None:
-            _OPERATIONS[key] = operation
-    weak = None
-    if any(type(a) is Tracked and type(a.plain) in _NUMBERS for a in arrays):
-        weak = np.result_type(*[plain_of(a) for a in arrays])
-    kept = []
-    for a in arrays:
-        if type(a) is not Tracked:
-            kept.append(tape.constant(a) if isinstance(a, np.ndarray) else a)
-        elif a.storage is not None:
-            kept.append(a.storage.keep(a.plain))
-        elif type(a.plain) in _NUMBERS and weak is not None and weak.kind in "fc":
-            kept.append(
-                np.asarray(a.plain, np.result_type(weak, type(a.plain)) if weak.kind == "f" else weak)
-            )
-        else:
-            kept.append(a.plain)
-    tape.nodes.append(CallNode(operation, kept, [s for s in slots if s is not None], outs, place()))
-
-
 # -- writes -------------------------------------------------------------------------------------------
 def write(target: Any, value: Any) -> None:
     """``target[...] = value``, of a tracked view."""
     tape = target.tape
     slot = None
     plain = value
-    if type(value) is Tracked:
+    if is_tracked(value):
         slot, plain = slot_of(value), value.plain
     elif tracked_in(value, []):
         value = apply(tape, np.array, (value,), {})
@@ -660,7 +466,7 @@ def wrote(target: Any, slot: Slot | None) -> None:
         parent = storage.slot
         if window.overlaps:
             raise lost(target.tape, "a write to an array whose elements overlap")
-        if _part(window.dtype) != _part(storage.owner.dtype):
+        if part_of(window.dtype) != part_of(storage.owner.dtype):
             raise lost(target.tape, f"an array of {storage.owner.dtype} written as one of {window.dtype}")
     if slot is not None and storage.exposed:
         raise lost(target.tape, "a write to an array that other code holds")
@@ -682,7 +488,7 @@ def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], ou
         raise lost(tape, "out= with several arrays")
     target = out[0]
     parents = tracked_in((args, kwargs), [])
-    if type(target) is not Tracked:
+    if not is_tracked(target):
         if all(slot_of(t) is None for t in parents):
             how.run(*plain_of(args), out=target, **plain_of(kwargs))  # type: ignore[call-arg]
             return target
@@ -690,10 +496,8 @@ def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], ou
     depends = any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc"
     slot = None
     if depends:
-        with np.errstate(all="ignore"):
-            shape = target.plain.shape
-        slot = Slot(shape, target.plain.dtype)
-        _record(tape, how, args, kwargs, [slot])
+        slot = Slot(target.plain.shape, target.plain.dtype)
+        record(tape, how, args, kwargs, [slot])
     before_write(target)
     how.run(*plain_of(args), out=target.plain, **plain_of(kwargs))  # type: ignore[call-arg]
     wrote(target, slot)
@@ -703,22 +507,15 @@ def into(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], ou
 def _write_call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any) -> Any:
     """A call that writes to some elements of ``target``, one of its arguments."""
     parents = tracked_in((args, kwargs), [])
-    if type(target) is not Tracked:
+    if not is_tracked(target):
         if tape.closed or all(slot_of(t) is None for t in parents):
             return how.run(*plain_of(args), **plain_of(kwargs))
         raise lost(tape, "a write to an array that the tape does not know")
     if not tape.closed:
         slot = None
         if any(slot_of(t) is not None for t in parents) and target.plain.dtype.kind in "fc":
-            template = _Template(how)
-            texts = ["w" if a is target else template.of(a) for a in args]
-            texts += [f"{k}=" + ("w" if v is target else template.of(v)) for k, v in kwargs.items()]
-            number = len(template.arrays)
-            template.of(target)
-            names = ", ".join(f"a{k}" for k in range(len(template.arrays)))
-            text = f"def run({names}):\n    w = a{number}.copy()\n    {how.text(texts)}\n    return w\n"
             slot = Slot(target.plain.shape, target.plain.dtype)
-            _append(tape, how, template, text, [slot])
+            record(tape, how, args, kwargs, [slot], target=target)
         before_write(target)
     result = how.run(*plain_of(args), **plain_of(kwargs))
     if not tape.closed:
