@@ -200,6 +200,9 @@ def broadcast(x):
     z[:] = x
     z[1:] += x * y[1:]
     z[:, 1:3] = x[:2]
+    square = np.zeros((4, 4))
+    square.T[...] = np.outer(x, x[::-1])
+    z[0] += square[1]
     z[2] = x[0]
     windows = np.lib.stride_tricks.sliding_window_view(x, 2)
     return (z * y).sum() + (windows**2).sum()
@@ -438,6 +441,27 @@ def test_nested():
 
     with pytest.raises(NotDifferentiableError):
         dyncomp.grad(closes_over)(X)
+
+
+def test_vjp():
+    def f(x, y):
+        dyncomp.graph_break()
+        z = np.zeros(4)
+        z[1:] = x[1:] * y[:3]
+        return z, x.sum() * y
+
+    x, y = X.copy(), X[::-1].copy()
+    (z, more), pullback = dyncomp.vjp(f, x, y)
+    np.testing.assert_array_equal(z[1:], X[1:] * X[::-1][:3])
+    assert type(z) is np.ndarray and type(more) is np.ndarray
+    x[:] = 0.0
+    z[:] = 7.0
+    for factor in (1.0, 2.0):
+        by_x, by_y = pullback((np.full(4, factor), np.arange(4.0) * factor))
+        np.testing.assert_allclose(by_x, factor * (np.append(0.0, X[::-1][:3]) + (np.arange(4) * y).sum()))
+        np.testing.assert_allclose(by_y, factor * (np.append(X[1:], 0.0) + np.arange(4) * X.sum()))
+    with pytest.raises(ValueError, match="shape"):
+        pullback((np.ones(3), np.ones(4)))
 
 
 # -- many steps, threads, memory --------------------------------------------------------------------

@@ -22,9 +22,11 @@ from ..graph.ir import Graph
 from . import traced
 from .places import places
 from .record import Piece, Recorded, Run, described, new_config
-from .taped import taped
+from .taped import taped, taped_pullback
+from .trees import mapped
 
 Function = Callable[..., Any]
+_MOST_KINDS = 64
 
 
 # -- gradients ----------------------------------------------------------------------------------
@@ -93,7 +95,7 @@ def derived(f: Function, key: object, made: Function) -> Function:
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
     captured code it is a part of the graph there."""
 
-    own: dict[object, Function] = {}
+    own: dict[object, _Compiled] = {}
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
@@ -115,7 +117,7 @@ def _derivative(
     made: Function,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    own: dict[object, Function],
+    own: dict[object, _Compiled],
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
     kept = _kept_by(f)
@@ -123,31 +125,62 @@ def _derivative(
         kept = own
     compiled = kept.get(key)
     if compiled is None:
-        compiled = kept[key] = compile_with(made, new_config())
+        compiled = kept[key] = _Compiled(compile_with(made, new_config()))
     return _whole(f, made, compiled, args, kwargs)
 
 
+class _Compiled:
+    """A compiled function, and what calls of it are known to be no single graph."""
+
+    def __init__(self, call: Function) -> None:
+        self.call = call
+        self.taped: dict[object, GraphBreakError] = {}
+
+
+def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
+    """What calls that break alike have in common."""
+    found: list[object] = [tuple(kwargs)]
+
+    def note(leaf: Any) -> None:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            found.append((leaf.shape, leaf.dtype))
+        else:
+            found.append((kind, leaf if kind in (int, bool, str) else None))
+
+    mapped(note, [*args, *kwargs.values()])
+    return tuple(found)
+
+
 def _whole(
-    f: Function, made: Function, compiled: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    f: Function, made: Function, compiled: _Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    try:
-        return compiled(*args, **kwargs)
-    except GraphBreakError as error:
-        problem = error
+    kind = _kind_of(args, kwargs) if compiled.taped else None
+    problem = compiled.taped.get(kind)
+    if problem is None:
+        try:
+            return compiled.call(*args, **kwargs)
+        except GraphBreakError as error:
+            problem = error
+        kind = _kind_of(args, kwargs)
+        if len(compiled.taped) >= _MOST_KINDS:
+            compiled.taped.clear()
+        compiled.taped[kind] = problem.with_traceback(None)
     try:
         return taped(made, args, kwargs)
     except NotDifferentiableError as error:
+        compiled.taped.pop(kind, None)
         error.add_note(f"{name_of(f)} is not one graph: {problem}")
         raise
 
 
 def _fresh(f: Function, made: Function) -> tuple[Function, CaptureConfig]:
     config = new_config()
-    compiled = compile_with(made, config)
+    compiled = _Compiled(compile_with(made, config))
     return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs), config
 
 
-def _kept_by(f: Function) -> dict[object, Function] | None:
+def _kept_by(f: Function) -> dict[object, _Compiled] | None:
     """What was compiled of a function for derivatives: kept in the function itself."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
@@ -197,7 +230,12 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """
     if is_compiling():
         return traced.pulled_back(f, name_of(f))(*primals)
-    value, run, wanted, numbers = _run(f, primals)
+    try:
+        value, run, wanted, numbers = _run(f, primals)
+    except NotDifferentiableError as error:
+        if not isinstance(error.__cause__, GraphBreakError):
+            raise
+        return taped_pullback(traced.pulled_back(f, name_of(f)), primals)
     # the program may write into its arrays before the cotangent is there
     inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
 

@@ -75,12 +75,17 @@ def plain_of(value: Any) -> Any:
 
 
 def tracked_in(value: Any, found: list[Any]) -> list[Any]:
+    """Append the tracked values in lists, tuples and dicts."""
     kind = type(value)
     if issubclass(kind, Value):
         found.append(value)
     elif kind is tuple or kind is list:
         for v in value:
-            tracked_in(v, found)
+            kind = type(v)
+            if issubclass(kind, Value):
+                found.append(v)
+            elif kind is tuple or kind is list or kind is dict:
+                tracked_in(v, found)
     elif kind is dict:
         for v in value.values():
             tracked_in(v, found)

@@ -87,7 +87,7 @@ class Kept:
 class Storage:
     """The memory of arrays that the tape knows. ``owner`` is all of it, without gaps."""
 
-    __slots__ = ("owner", "address", "slot", "version", "kept", "exposed")
+    __slots__ = ("owner", "address", "slot", "version", "kept", "exposed", "_whole")
 
     def __init__(self, owner: Array, slot: Slot | None = None) -> None:
         self.owner = owner
@@ -95,7 +95,15 @@ class Storage:
         self.slot = slot
         self.version = 0
         self.kept: list[tuple[int, int, Kept]] = []
+        self._whole: Window | None = None
         self.exposed = False  # code that the tape does not follow may hold it
+
+    @property
+    def whole(self) -> Window:
+        found = self._whole
+        if found is None:
+            found = self._whole = Window(0, self.owner)
+        return found
 
     def keep(self, array: Array) -> Array | Kept:
         """What holds an array of this memory until the backward pass."""
@@ -141,6 +149,9 @@ def in_memory(array: Array) -> Array:
 
 def is_dense(array: Array) -> bool:
     """Whether elements lie side by side, in any order of the dimensions."""
+    flags = array.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        return bool(array.size)
     expected = array.itemsize
     for stride, count in sorted((s, n) for s, n in zip(array.strides, array.shape) if n != 1):
         if stride != expected:
@@ -199,6 +210,10 @@ class WriteNode:
     def backward(self) -> None:
         found, self.out.cotangent = self.out.cotangent, None
         if found is None:
+            return
+        if self.window is self.storage.whole:
+            if self.value is not None:
+                self.value.add(found, own=True)
             return
         found = self.storage.in_place(found)
         written = self.window.of(found)
@@ -288,6 +303,7 @@ class Tape:
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
 
     def close(self) -> None:
+        """Forget it all; what is left of tracked values acts as plain arrays."""
         self.closed = True
         self.nodes.clear()
         self.copies.clear()
@@ -303,13 +319,24 @@ class Tape:
         self.copies[id(array)] = (array, made)
         return made
 
-    def pull(self, slots: Sequence[tuple[Slot, Array]], wanted: Sequence[Slot]) -> list[Array]:
-        """The backward pass from cotangents of these slots; what was recorded is gone then."""
+    def settle(self) -> None:
+        """Copy what the backward pass needs and the program may write to from now on."""
+        for node in self.nodes:
+            if type(node) is CallNode:
+                for kept in node.kept:
+                    if type(kept) is Kept:
+                        kept.array = kept.array.copy()
+
+    def pull(
+        self, slots: Sequence[tuple[Slot, Array]], wanted: Sequence[Slot], keep: bool = False
+    ) -> list[Array]:
+        """The backward pass from cotangents of these slots. What was recorded is gone then, unless it is to
+        be kept."""
         for slot, cotangent in slots:
             made = np.empty(slot.shape, slot.dtype)
             made[...] = cotangent
             slot.add(made, own=True)
-        nodes = self.nodes
+        nodes = self.nodes.copy() if keep else self.nodes
         while nodes:
             nodes.pop().backward()
         found = []

@@ -26,12 +26,15 @@ from .traced import gradients_of, like, results_of
 from .tracked import Named, apply, call, fresh, is_tracked, lost, number, plain_of, slot_of, tracked_in
 from .trees import leaves, mapped
 
+Function = Callable[..., Any]
+
 
 class _Recorder:
     """What ``frontends/derivatives.py`` asks while a tape records."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, keep: bool) -> None:
         self.tape = tape
+        self.keep = keep  # for more than one backward pass
         self.opened = 0
 
     def variable(self, value: Any) -> Any:
@@ -52,7 +55,7 @@ class _Recorder:
             raise NotDifferentiableError("the function writes into an argument that it is differentiated by")
         wanted = [slot_of(v) for v in variables]
         slots = [(slot, plain_of(ct)) for slot, ct in found if slot is not None]
-        return tuple(self.tape.pull(slots, [s for s in wanted if s is not None]))
+        return tuple(self.tape.pull(slots, [s for s in wanted if s is not None], self.keep))
 
     def custom(
         self, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
@@ -112,27 +115,51 @@ class _Recorder:
         return made
 
 
-def taped(made: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def taped(made: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """``made`` of the arguments, a function that opens variables and asks for their gradient, as plain
     Python. Raises ``NotDifferentiableError`` for what would lose a derivative."""
+    tape = Tape()
+    try:
+        return mapped(plain_of, _run(_Recorder(tape, keep=False), made, args, kwargs))
+    finally:
+        tape.close()
+
+
+def taped_pullback(made: Function, args: Sequence[Any]) -> tuple[Any, Function]:
+    """As :func:`taped`, where ``made`` gives a value and a function that asks for the gradient: it can be
+    called again and again."""
+    tape = Tape()
+    recorder = _Recorder(tape, keep=True)
+    try:
+        value, pullback = _run(recorder, made, args, {})
+        tape.settle()
+    except BaseException:
+        tape.close()
+        raise
+
+    def pull(cotangent: Any) -> Any:
+        return mapped(plain_of, _run(recorder, pullback, (cotangent,), {}))
+
+    return mapped(lambda leaf: np.array(leaf.plain)[()] if is_tracked(leaf) else leaf, value), pull
+
+
+def _run(recorder: _Recorder, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if PLAIN.recorder is not None:
         raise NotDifferentiableError("a derivative of what has no single graph, within another such")
-    tape = Tape()
-    PLAIN.recorder = _Recorder(tape)
-    config = _config()
+    tape = recorder.tape
     active = _hook.set_active(None)
+    PLAIN.recorder = recorder
     try:
-        value = _hook.Dispatcher(made, config)(*args, **kwargs)  # type: ignore[arg-type]
+        value = _hook.Dispatcher(function, _config())(*args, **kwargs)  # type: ignore[arg-type]
     except Exception:
         if tape.lost is None:
             raise
     else:
         if tape.lost is None:
-            return mapped(plain_of, value)
+            return value
     finally:
         _hook.set_active(active)
         PLAIN.recorder = None
-        tape.close()
     raise tape.lost  # NumPy made another exception of it, or the program caught it
 
 

@@ -448,7 +448,8 @@ def before_write(target: Any) -> None:
     storage = target.storage
     if storage.kept:
         window = target.window
-        storage.release(window.low if window else 0, window.high if window else storage.owner.nbytes)
+        window = window or storage.whole
+        storage.release(window.low, window.high)
 
 
 def wrote(target: Any, slot: Slot | None) -> None:
@@ -460,7 +461,7 @@ def wrote(target: Any, slot: Slot | None) -> None:
         storage.version += 1
         return
     if window is None:
-        window = Window(0, storage.owner)
+        window = storage.whole
         parent = None
     else:
         parent = storage.slot
