@@ -5,6 +5,7 @@ So a call on the tape has the same rules as in a captured graph. Graphs of singl
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 import threading
@@ -16,7 +17,8 @@ import numpy as np
 
 from .. import pipeline
 from ..aot_autograd.joint import joint
-from ..errors import NotDifferentiableError
+from ..errors import LoweringError, NotDifferentiableError, ToolchainError, Unsupported
+from ..graph.ir import Graph
 from ..options import Options, make_options
 from .record import Piece, Recorded
 
@@ -106,8 +108,7 @@ class Operation:
         sequence = [outputs.index(k) for k in chosen]
         made = joint(piece.graph, table, tuple(places), chosen).graph  # type: ignore[arg-type]
         made = replace(made, outputs=made.outputs[len(piece.graph.outputs) :])
-        options = _options("eager" if self.uses < HOT else "inductor")
-        compiled = pipeline.run_pipeline(made, options).call
+        compiled = _compiled(made, self.uses >= HOT)
         positions = {k: n for n, k in enumerate(places.values())}
         wanted = self.wrt
 
@@ -148,6 +149,13 @@ def _fitting(cotangent: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
     if cotangent.dtype != dtype:
         cotangent = cotangent.astype(dtype)
     return _plain(cotangent)
+
+
+def _compiled(graph: Graph, hot: bool) -> Callable[..., Any]:
+    if hot:
+        with contextlib.suppress(Unsupported, LoweringError, ToolchainError):
+            return pipeline.run_pipeline(graph, _options("inductor")).call
+    return pipeline.run_pipeline(graph, _options("eager")).call
 
 
 @functools.cache

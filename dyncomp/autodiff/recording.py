@@ -204,6 +204,7 @@ class _Source:
 
 
 _OPERATIONS: dict[object, Operation] = {}
+_MOST = 10_000
 
 
 def record(
@@ -237,6 +238,8 @@ def record(
     if operation is None:
         operation = _operation(how, given, args, kwargs, wrt, chosen, target)
         if key is not None:
+            if len(_OPERATIONS) >= _MOST:
+                _OPERATIONS.clear()
             _OPERATIONS[key] = operation
     made = [out for out in outs if out is not None]
     kept = _kept(tape, arrays)
