@@ -106,7 +106,12 @@ def batches(rng: np.random.Generator, count: int) -> Iterator[np.ndarray]:
 
 
 def train(
-    model: Model, gradient: Gradient, images: np.ndarray, labels: np.ndarray, epochs: int, tick: Callable[[], Any]
+    model: Model,
+    gradient: Gradient,
+    images: np.ndarray,
+    labels: np.ndarray,
+    epochs: int,
+    tick: Callable[[], Any],
 ) -> Trained:
     """From the same weights, and in the same order, whatever gives the gradients."""
     rng = np.random.default_rng(0)
