@@ -398,3 +398,17 @@ def test_wrong_forms():
         dyncomp.jacobian(lambda x: (x * 2, x + 1))(POINT)
     with pytest.raises(ValueError, match="mode"):
         dyncomp.jacobian(curve, mode="both")
+
+
+def test_a_size_worked_out_from_another_may_change():
+    """``-1`` in the shape of a batch whose size has become a symbol."""
+
+    def f(weights, images):
+        return ((images.reshape(len(images), -1) @ weights) ** 2).sum()
+
+    made = dyncomp.grad(f)
+    weights = RNG.random((12, 2))
+    for n in (5, 7, 3):
+        images = RNG.random((n, 3, 4))
+        flat = images.reshape(n, 12)
+        np.testing.assert_allclose(made(weights, images), 2 * flat.T @ (flat @ weights), rtol=1e-12)
