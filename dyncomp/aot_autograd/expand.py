@@ -33,14 +33,14 @@ def expand(graph: Graph, table: OpTable) -> Graph:
         return graph
     made = _Expander(decompose(graph, table), table).run()
     elements = [node.out for node in made.nodes if node.op == ELEMENT]
-    return _without_markers(without(made, elements) if elements else made)
+    return without_markers(without(made, elements) if elements else made)
 
 
 def has_markers(graph: Graph, table: OpTable) -> bool:
     return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
 
 
-def _without_markers(graph: Graph) -> Graph:
+def without_markers(graph: Graph) -> Graph:
     """Values that had a derivative of their own way are what they were."""
     replacement: dict[str, Var] = {}
     nodes: list[Node] = []

@@ -18,10 +18,7 @@ from .ir import COPY, ArrayType, Graph, GraphBuilder, GraphOutput, Node, OpTable
 
 
 class Rebuilder(GraphBuilder):
-    """A builder with the inputs and symbols of ``graph``: keeps old nodes, appends new ones.
-
-    ``producer`` finds the node that computes a value.
-    """
+    """A builder with the inputs and symbols of ``graph``: keeps old nodes, appends new ones."""
 
     def __init__(self, graph: Graph, table: OpTable) -> None:
         super().__init__(table, graph.env, graph.name)
@@ -29,7 +26,6 @@ class Rebuilder(GraphBuilder):
         self.inputs = list(graph.inputs)
         self.symbols = list(graph.symbols)
         self.device = graph.device
-        self.producers: dict[str, Node] = {}
         self._counter = _next_number(graph)
 
     def keep(self, node: Node) -> None:
@@ -37,18 +33,6 @@ class Rebuilder(GraphBuilder):
         self.nodes.append(node)
         for var in node.outputs:
             self.producers[var.name] = node
-
-    def emit(self, op: str, *inputs: Var, loc: Any = None, **params: Any) -> Any:
-        count = len(self.nodes)
-        result = super().emit(op, *inputs, loc=loc, **params)
-        for node in self.nodes[count:]:
-            for var in node.outputs:
-                self.producers[var.name] = node
-        return result
-
-    def producer(self, var: Var) -> Node | None:
-        """The node whose output ``var`` is; ``None`` for an input."""
-        return self.producers.get(var.name)
 
     def rebuilt(
         self, outputs: Sequence[GraphOutput], mutations: Sequence[tuple[int, Var]], **changes: Any

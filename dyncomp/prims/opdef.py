@@ -253,6 +253,11 @@ class OpDef:
         return isinstance(self.lower, Extern)
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether it gives the same a second time: a function of the program may not."""
+        return "callee" not in self.params
+
+    @property
     def may_raise(self) -> bool:
         """Whether running it can raise: an index out of bounds, or a library routine's own error."""
         return isinstance(self.lower, (Gather, Scatter, Convolve, Extern))

@@ -78,8 +78,8 @@ PROGRAMS = [
 ]
 
 
-def captured(function, *args):
-    (entry,) = [e for e in dyncomp.explain(function)(*args).entries if e.graph is not None]
+def captured(function, *args, **options):
+    (entry,) = [e for e in dyncomp.explain(function, **options)(*args).entries if e.graph is not None]
     return functionalize(entry.graph, TABLE)
 
 

@@ -113,12 +113,16 @@ def add_like(builder, array):
     return builder.add_input(array_type(from_numpy(array.dtype), array.shape))
 
 
+# Their derivative is another than that of what they compute, or a library's own.
+OTHERS = ("stop_gradient", "with_derivative_of", "routine_call")
+
+
 def derivative_rows(field):
-    """Rows with a rule that is the derivative of what they compute (``stop_gradient``'s is not)."""
+    """Rows with a rule that is the derivative of what they compute."""
     return [
         pytest.param(r, id=r.name)
         for r in rows()
-        if getattr(r, field) is not None and r.name != "stop_gradient"
+        if getattr(r, field) is not None and not r.is_marker and r.name not in OTHERS
     ]
 
 

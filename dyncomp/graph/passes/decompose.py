@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...errors import VerifyError
-from ..ir import Graph, Node, Ops, OpTable, Var, same_type
+from ..ir import Graph, Loc, Node, Ops, OpTable, Var, same_type
 from ..rewrite import Rebuilder, Transformer, frozen_key, match_type
 
 _DEPTH_LIMIT = 64  # a composite whose decomposition needs itself is a bug of its row
@@ -35,7 +35,7 @@ class PrimBuilder(Rebuilder):
 
     depth = 0
 
-    def emit(self, op: str, *inputs: Var, loc: object = None, **params: object) -> Any:
+    def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: Any) -> Any:
         decomp = getattr(self.table.get(op), "decomp", None)
         if decomp is None:
             return super().emit(op, *inputs, loc=loc, **params)
