@@ -450,9 +450,7 @@ ROWS: tuple[OpDef, ...] = (
         "maximum(x, 0).",
         eps=0.0,
         own_order=True,
-        scalar=ScalarOp(
-            decomp=lambda s, x: s.maximum(x, s.const(0, s.dtype(x))), exact_in_half=True
-        ),
+        scalar=ScalarOp(decomp=lambda s, x: s.maximum(x, s.const(0, s.dtype(x))), exact_in_half=True),
         partials=partials.relu,
         exact=True,
     ),
