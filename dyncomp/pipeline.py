@@ -18,6 +18,7 @@ import numpy as np
 
 from .aot_autograd.expand import expand, has_markers
 from .aot_autograd.functionalize import functionalize
+from .aot_autograd.pair import gradient_pair
 from .dataclass import dataclass, field
 from .device import CPU
 from .errors import LoweringError, ToolchainError, Unsupported
@@ -266,10 +267,46 @@ def run_pipeline(
     compiled: the caller then runs the original function. ``ValueError`` for an unknown backend or pass.
     """
     check_options(options)
-    compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
     table = op_table(owner)
     if options.debug_verify:
         _verify_after("capture", graph, table)
+    wrt = _differentiated(graph, example_inputs, owner)
+    if wrt:
+        whole = functionalize(graph, table)  # derivatives go through its markers
+        made: list[Compiled] = []
+
+        def compile_half(half: Graph) -> Callable[..., Any]:
+            examples = () if made else example_inputs
+            made.append(_compile(half, table, options, examples, owner, None))
+            return made[-1].call
+
+        pair = gradient_pair(whole, table, wrt, compile_half)
+        if pair is not None:
+            assert owner is not None and owner.autograd is not None
+            compiled = made[0]
+            compiled.graph_before = graph
+            compiled.call = owner.autograd.function(pair)
+            return compiled
+    return _compile(graph, table, options, example_inputs, owner, on_status)
+
+
+def _differentiated(graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None) -> tuple[int, ...]:
+    """The inputs that the arrays' library asks derivatives by."""
+    if owner is None or owner.autograd is None:
+        return ()
+    asked = owner.autograd.requires
+    return tuple(k for k, inp in enumerate(graph.inputs) if inp.var.dtype.is_inexact and asked(examples[k]))
+
+
+def _compile(
+    graph: Graph,
+    table: Mapping[str, OpDef],
+    options: Options,
+    example_inputs: Sequence[Any],
+    owner: ArrayOwner | None,
+    on_status: object,
+) -> Compiled:
+    compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
     if callable(options.backend):
         if has_markers(graph, table):
             graph = expand(functionalize(graph, table), table)

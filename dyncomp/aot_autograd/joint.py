@@ -249,7 +249,12 @@ def _by_path() -> Mapping[str, OpDef]:
 
 def refusal(node: Node, reason: str) -> NotDifferentiableError:
     """What says that a node has no derivative."""
+    return NotDifferentiableError(f"{described(node)} cannot be differentiated: {reason}")
+
+
+def described(node: Node) -> str:
+    """What a node calls, and where in the program."""
     place = "" if node.loc is None else f" at {node.loc}"
     callee = node.kwargs.get("callee")
     name = node.op if callee is None else callee.path or callee.name
-    return NotDifferentiableError(f"{name}{place} cannot be differentiated: {reason}")
+    return f"{name}{place}"

@@ -40,21 +40,6 @@ class Piece:
         self.options = options
         self.examples = examples
         self.halved: Any = None  # a forward and a backward graph (``pullback.py``)
-        self._compiled: dict[object, Callable[..., Any]] = {}
-
-    def compiled(self, key: object, make: Callable[[], Graph]) -> Callable[..., Any]:
-        """A graph made of this one, compiled: ``run(inputs, *more)`` gives the list of its outputs."""
-        call = self._compiled.get(key)
-        if call is None:
-            call = self._compiled[key] = self.compile(make()).call
-        count = len(self.graph.inputs)
-        chosen = call
-
-        def run(inputs: Sequence[Any], *more: Any) -> Sequence[Any]:
-            results = chosen(*inputs[:count], *more, *inputs[count:])
-            return results if isinstance(results, (tuple, list)) else (results,)
-
-        return run
 
     def compile(self, graph: Graph) -> Compiled:
         return pipeline.run_pipeline(graph, self.options, self.examples, None, None)
@@ -86,16 +71,17 @@ def new_config() -> CaptureConfig:
     original, no waiting, and loops are in it."""
     options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
     config = SESSION.new_config(make_options(fullgraph=True, options=options))
+    config.compile_graph = _quietly
     config.pins_trip_counts = True
     config.make_native = None  # loops over numbers are no nodes
     return config
 
 
-Extend = Callable[[Piece], Graph]
-
-
-def graph_of(piece: Piece) -> Graph:
-    return piece.graph
+def _quietly(
+    graph: Graph, options: Options, examples: Sequence[Any], owner: ArrayOwner | None, on_status: object
+) -> Compiled:
+    """Without floating-point warnings, for which the original would run."""
+    return pipeline.run_pipeline(graph, options, examples, owner, None)
 
 
 class Recorded:
@@ -106,7 +92,7 @@ class Recorded:
         self,
         function: Callable[..., Any],
         argnums: tuple[int, ...],
-        extend: Extend = graph_of,
+        extend: Callable[[Piece], Graph],
     ) -> None:
         self.function = function
         self.name = getattr(function, "__qualname__", repr(function))

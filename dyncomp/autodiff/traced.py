@@ -68,17 +68,24 @@ def like(tree: Any, derivatives: Sequence[Any]) -> Any:
     return mapped(place, tree)
 
 
+def with_variables(
+    variables: Variables, numbers: tuple[int, ...], args: Sequence[Any], name: str
+) -> list[Any]:
+    """The arguments, with variables in place of those of these numbers."""
+    given = list(args)
+    for k in numbers:
+        if k >= len(args):
+            raise TypeError(f"argnums names argument {k} of {name}, which was called with {len(args)}")
+        given[k] = variables.opened(args[k], f"argument {k} of {name}")
+    return given
+
+
 def value_and_gradient(
     f: Function, numbers: tuple[int, ...], single: bool, has_aux: bool, name: str
 ) -> Function:
     def gradient_of(*args: Any, **kwargs: Any) -> Any:
         variables = Variables()
-        given = list(args)
-        for k in numbers:
-            if k >= len(args):
-                raise TypeError(f"argnums names argument {k} of {name}, which was called with {len(args)}")
-            given[k] = variables.opened(args[k], f"argument {k} of {name}")
-        value = f(*given, **kwargs)
+        value = f(*with_variables(variables, numbers, args, name), **kwargs)
         result = first_of(value, has_aux, name)
         found = gradient((result,), (1.0,), variables.all)
         made = like([args[k] for k in numbers], found)

@@ -12,6 +12,7 @@ from ..errors import (
     ConstraintError,
     GraphBreakError,
     LoweringError,
+    NotBatchableError,
     NotDifferentiableError,
     ToolchainError,
     Unsupported,
@@ -71,7 +72,7 @@ RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
 # breaks at which Python functions run that the frame hook may capture
 _CALLS_PYTHON = ("inline-refused", "generator", "disabled")
 # errors that the user asked for, which end the call
-_THE_USERS = (GraphBreakError, ConstraintError, NotDifferentiableError)
+_THE_USERS = (GraphBreakError, ConstraintError, NotDifferentiableError, NotBatchableError)
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
-from ..graph.ir import ArrayType, GraphBuilder, Ops, Var
+from ..graph.ir import ArrayType, GraphBuilder, Ops, SymbolBinding, Var
 from ..symbolic.integers import Dim, ShapeEnv
 
 
@@ -115,6 +115,54 @@ class DeviceLibrary:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputView:
+    """A result that shares memory: a strided window (in elements; sizes from the call's symbols) on an input
+    (``of_input``) or on a result of the forward graph."""
+
+    of_input: bool
+    index: int
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    offset: Dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientPair:
+    """A graph and its gradient, for a library's reverse mode.
+
+    ``forward(*inputs, *integers)`` gives ``count`` results, of which ``differentiable`` (numbers) have
+    derivatives by the inputs ``wrt``, and then saved values. ``backward()`` gives (compiled when it is first
+    asked for) a function of the ``saved`` values (input or result of the forward graph, and its number), of
+    cotangents of the differentiable results, and of ``integers`` (where these come from, see
+    :class:`~dyncomp.graph.ir.SymbolBinding`): it returns the gradients. ``returned``: what the call returns,
+    results by number or views. ``written``: inputs that get the contents of a result, (input, result).
+    ``symbols(*inputs, *integers)``: the values of the graph's symbols, by name.
+    """
+
+    forward: Callable[..., Sequence[Any]]
+    backward: Callable[[], Callable[..., Sequence[Any]]]
+    count: int
+    differentiable: tuple[int, ...]
+    wrt: tuple[int, ...]
+    saved: tuple[tuple[bool, int], ...]
+    integers: tuple[SymbolBinding, ...]
+    returned: tuple[int | OutputView, ...]
+    written: tuple[tuple[int, int], ...]
+    inputs: int
+    symbols: Callable[..., dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Autograd:
+    """A library's own reverse mode. ``requires(array)``: whether a derivative by this array is asked for now;
+    ``function(pair)``: a function of a graph's inputs and integers that returns what the graph returns, with
+    its derivatives known to the library."""
+
+    requires: Callable[[Any], bool]
+    function: Callable[[GradientPair], Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayOwner:
     """How compiled graphs read and make a library's arrays, where these are not NumPy's.
 
@@ -128,6 +176,7 @@ class ArrayOwner:
     strides, offset, dtype name)`` is the array in this layout if nothing else sees the memory, and nobody
     holds it but the caller, else ``None``. ``devices``: how
     arrays that are not in the computer's own memory are dealt with, if they can be.
+    ``autograd``: the library's reverse mode, where it has one.
     ``threads``: the installed package on whose OpenMP runtime the library works: compiled code takes its
     threads, too.
     """
@@ -144,6 +193,7 @@ class ArrayOwner:
     taken: Callable[..., Any] | None = None
     devices: DeviceLibrary | None = None
     threads: str = ""
+    autograd: Autograd | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,11 +162,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """An input: its value, how it is passed (see ``KINDS``) and the user's name for it."""
+    """An input: its value, how it is passed (see ``KINDS``) and the user's name for it. ``differentiated``:
+    the arrays' library records derivatives by it."""
 
     var: Var
     kind: str = "array"
     label: str = ""
+    differentiated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +190,14 @@ class SymbolBinding:
 @dataclass(frozen=True, slots=True)
 class ViewOf:
     """An output that shares memory: a strided window (in elements) on input or output number
-    ``index`` (``kind`` ``"input"`` or ``"output"``)."""
+    ``index`` (``kind`` ``"input"`` or ``"output"``). ``stopped``: no derivative goes through it."""
 
     kind: str
     index: int
     shape: tuple[Dim, ...]
     strides: tuple[Dim, ...]
     offset: Dim
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +299,7 @@ class GraphBuilder:
         self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
         # copies that the program sees as views of another value's memory: their names, and that value's
         self.seen_as_views: dict[str, str] = {}
+        self.differentiated: set[str] = set()  # names of inputs that are (see GraphInput)
         self.producers: dict[str, Node] = {}
         self._counter = 0
 
@@ -308,13 +312,17 @@ class GraphBuilder:
         self._counter += 1
         return var
 
-    def add_input(self, type: ArrayType, kind: str = "array", label: str = "") -> Var:
+    def add_input(
+        self, type: ArrayType, kind: str = "array", label: str = "", differentiated: bool = False
+    ) -> Var:
         if kind == "array":
             self.device = self.device or type.device
         elif self.device is not None:
             type = replace(type, device=self.device)
         var = Var(f"in{len(self.inputs)}", type)
-        self.inputs.append(GraphInput(var, kind, label))
+        self.inputs.append(GraphInput(var, kind, label, differentiated))
+        if differentiated:
+            self.differentiated.add(var.name)
         return var
 
     def bind_symbol(self, symbol: SymInt, kind: str, index: int, axis: int = 0) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..dataclass import dataclass, field
 from ..dtypes import ALL, DType
+from ..errors import DyncompError, NotDifferentiableError
 from .scalar_types import ScalarOp
 
 
@@ -121,9 +122,12 @@ class Extern:
 @dataclass(frozen=True)
 class Marker:
     """Replaced by a pass before a graph is lowered (``markers.py``). ``variables(number of inputs,
-    **params)``: how many of its last inputs are variables of a derivative, which nothing may write to."""
+    **params)``: how many of its last inputs are variables of a derivative or elements of a batch, which
+    nothing may write to; ``refusal`` is raised where something does, with ``written`` and the place."""
 
     variables: Callable[..., int] = lambda count, **params: 0
+    refusal: type[DyncompError] = NotDifferentiableError
+    written: str = "a function writes into an argument that it is differentiated by"
 
 
 Lowering = (
@@ -169,7 +173,8 @@ class OpDef:
     outputs follow NumPy's K order. ``ref`` is the NumPy reference on arrays: the executable definition.
     ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
-    ``no_derivative``: why it has none.
+    ``no_derivative``: why it has none. ``batch(operands, **params)`` is its batching rule (of prims, see
+    ``batching/operands.py``); ``not_batchable``: why it has none.
     ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
     and ``jvp`` are made (``pointwise/partials.py``).
     ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
@@ -191,6 +196,8 @@ class OpDef:
     vjp: Callable[..., Any] | None = None
     jvp: Callable[..., Any] | None = None
     no_derivative: str = ""
+    batch: Callable[..., Any] | None = None
+    not_batchable: str = ""
     samples: Callable[[], Iterable[Sample]] | None = None
     dtypes: tuple[DType, ...] = ALL
     tolerance: Tolerance = Tolerance()

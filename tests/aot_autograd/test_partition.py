@@ -127,7 +127,9 @@ def test_random_programs(seed):
         check(graph, args, budget=budget, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.vjp is not None])
+@pytest.mark.parametrize(
+    "name", [n for n, row in TABLE.items() if row.vjp is not None and n != "routine_call"]
+)
 def test_rows(name):
     """A row between two elementwise functions."""
     row = TABLE[name]

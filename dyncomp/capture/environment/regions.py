@@ -149,6 +149,21 @@ def is_captured_whole(code: types.CodeType) -> bool:
     return code in _WHOLE
 
 
+_FOR_BATCHES: set[types.CodeType] = set()
+
+
+def for_batches(function: F) -> F:
+    """Have captured code know that what is called in functions that a Python function defines runs once for a
+    whole batch of elements: it draws no random numbers, which are others for each."""
+    code: types.CodeType = function.__code__  # type: ignore[attr-defined]
+    _FOR_BATCHES.update(c for c in code.co_consts if isinstance(c, types.CodeType))
+    return function
+
+
+def is_for_batches(code: types.CodeType) -> bool:
+    return code in _FOR_BATCHES
+
+
 def assume_constant_result(f: object) -> Any:
     """Promise that ``f`` returns the same for the same arguments, whatever else happens: captured code calls
     it once, when it is captured, and keeps the result. Its arguments there must be constants or objects from

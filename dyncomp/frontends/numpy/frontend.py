@@ -45,6 +45,7 @@ _MODULES = (
     "attributes",
     "types",
     "derivatives",
+    "batching",
 )
 
 # methods whose rule is that of the function of the same name

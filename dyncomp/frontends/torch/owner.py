@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ..base import ArrayOwner
+from ..base import ArrayOwner, Autograd
+from .backward import function, requires
 from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
@@ -99,4 +100,5 @@ OWNER = ArrayOwner(
     taken=_taken,
     devices=LIBRARY,
     threads="torch",
+    autograd=Autograd(requires, function),
 )

@@ -30,7 +30,7 @@ class _Template:
     outputs: tuple[Var, ...]
 
 
-class _Builder(Rebuilder):
+class PrimBuilder(Rebuilder):
     """Emits prims only: a composite is expanded where it is emitted."""
 
     depth = 0
@@ -69,14 +69,14 @@ class _Builder(Rebuilder):
 
 
 class _Decomposer(Transformer):
-    builder: _Builder
+    builder: PrimBuilder
 
     def __init__(self, graph: Graph, table: OpTable) -> None:
         super().__init__(graph, table)
         self.templates: dict[Any, _Template] = {}
 
-    def make_builder(self) -> _Builder:
-        return _Builder(self.graph, self.table)
+    def make_builder(self) -> PrimBuilder:
+        return PrimBuilder(self.graph, self.table)
 
     def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
         if getattr(self.table.get(node.op), "decomp", None) is None:

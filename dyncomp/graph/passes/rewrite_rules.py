@@ -12,10 +12,12 @@ from ..rewrite import frozen_key
 from .simplify import Call, Rewrite, RuleSet, permuted, rewrite_graph
 
 RULES = RuleSet()
+LAST_RULES = RuleSet()  # for what says something of derivatives only
 
 
-def simplify(graph: Graph, table: OpTable) -> Graph:
-    """Apply the rules of this module."""
+def simplify(graph: Graph, table: OpTable, *, keeps_derivatives: bool = False) -> Graph:
+    """Apply the rules of this module. ``keeps_derivatives``: the graph may be differentiated yet."""
+    graph = graph if keeps_derivatives else rewrite_graph(graph, table, LAST_RULES)
     return rewrite_graph(graph, table, RULES)
 
 
@@ -99,7 +101,7 @@ def update_of_everything(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict
     return _keep(inputs[1]) if whole else None
 
 
-@RULES.on("stop_gradient")
+@LAST_RULES.on("stop_gradient")
 def no_derivative_is_left(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
     """Derivatives are in the graph before it is simplified."""
     return inputs[0]

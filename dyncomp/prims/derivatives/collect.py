@@ -8,7 +8,7 @@ from typing import Any
 
 from ..opdef import OpDef
 from ..pointwise.partials import pointwise_jvp, pointwise_vjp
-from . import complex_parts, linear_maps, matrices, scans, structure
+from . import complex_parts, linear_maps, matrices, routines, scans, structure
 
 Rule = Callable[..., Any]
 
@@ -42,6 +42,7 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
         linear_maps.convolution_transpose_vjp,
         structure.bilinear_jvp("convolution_transpose"),
     ),
+    "routine_call": (routines.routine_vjp, None),
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
 }
 
@@ -51,7 +52,7 @@ REASONS: dict[str, str] = {
     "python_call": _OPAQUE,
     "library_call": _OPAQUE,
     "ufunc_call": _OPAQUE,
-    "routine_call": _OPAQUE,
+    "for_each": "it calls a library for each element of a batch",
     "digamma": "the trigamma function is no op",
     "nextafter": "it is a step of the number format",
     "lstsq": "its results depend on the rank",

@@ -443,6 +443,17 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.extreme("less"),
         exact=True,
     ),
+    unary(
+        "relu",
+        lambda x: np.maximum(x, x.dtype.type(0)),
+        FLOAT,
+        "maximum(x, 0).",
+        eps=0.0,
+        own_order=True,
+        scalar=ScalarOp(decomp=lambda s, x: s.maximum(x, s.const(0, s.dtype(x))), exact_in_half=True),
+        partials=partials.relu,
+        exact=True,
+    ),
     binary(
         "fmax",
         np.fmax,
