@@ -29,6 +29,7 @@ from .graph.noted import NOTED
 from .graph.passes.cse import eliminate_common_subexpressions
 from .graph.passes.dce import eliminate_dead_code
 from .graph.passes.decompose import decompose
+from .graph.passes.factors import share_factors
 from .graph.passes.fold import fold_constants
 from .graph.passes.order import delay_updates
 from .graph.passes.outputs import own_outputs
@@ -59,6 +60,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("fold", fold_constants, "nodes of constants are computed"),
     Pass("simplify", simplify, "rules that are exact in IEEE arithmetic"),
     Pass("cse", eliminate_common_subexpressions, "equal expressions are computed once"),
+    Pass("factors", share_factors, "a matrix that is solved with repeatedly is factored once"),
     Pass("dce", eliminate_dead_code, "values that nothing uses are not computed"),
     Pass("order", delay_updates, "writes to inputs come after what may raise"),
     Pass("own", own_outputs, "every output and mutation gets a value of its own"),

@@ -328,6 +328,43 @@ def test_jacobian(mode):
     np.testing.assert_allclose(second, np.einsum("i,jk->ijk", POINT, np.eye(2)))
 
 
+def test_a_pullback_is_of_the_arrays_as_they_were():
+    def f(x, w):
+        y = np.exp(x) * w
+        return y[::2], y.T, y
+
+    x, w = np.random.default_rng(0).random((2, 4, 3))
+    given = [np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 3))]
+    wanted = dyncomp.vjp(f, x, w)[1](tuple(given))
+    moved = [x.copy(), w.copy()]
+    results, pullback = dyncomp.vjp(f, *moved)
+    for array in (*moved, *results):
+        array[:] = 0.0
+    for one, other in zip(pullback(tuple(given)), wanted):
+        np.testing.assert_array_equal(one, other)
+    rows = np.array([2.0, 1.0, 2.0, 1.0])[:, None] + 1
+    np.testing.assert_allclose(wanted[1], rows * np.exp(x))
+
+
+def test_pullbacks_of_a_result_that_is_given_twice():
+    def f(x):
+        y = np.sin(x)
+        return y, y
+
+    _, pullback = dyncomp.vjp(f, np.ones(3))
+    np.testing.assert_allclose(pullback((np.ones(3), 2 * np.ones(3)))[0], 3 * np.cos(1.0))
+
+
+def test_pullbacks_of_functions_of_any_size():
+    def f(x):
+        return (x.reshape(2, -1) ** 2 * x.shape[0]).sum(axis=0)
+
+    for n in (6, 10, 14, 22, 6):
+        x = np.arange(float(n))
+        _, pullback = dyncomp.vjp(f, x)
+        np.testing.assert_allclose(pullback(np.ones(n // 2))[0], 2 * x * n)
+
+
 def test_jvp_and_vjp():
     direction, weights = np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, 3.0, 4.0])
     value, tangent = dyncomp.jvp(curve, (POINT,), (direction,))

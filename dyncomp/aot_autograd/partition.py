@@ -16,6 +16,7 @@ from ..graph.ir import Graph, GraphInput, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.cse import eliminate_common_subexpressions
 from ..graph.passes.dce import eliminate_dead_code
 from ..graph.passes.decompose import decompose
+from ..graph.passes.factors import share_factors
 from ..graph.passes.rewrite_rules import simplify
 from ..graph.rewrite import Rebuilder
 from ..symbolic.integers import SymInt
@@ -107,7 +108,8 @@ def partition(joint: Joint, table: Table, *, memory_budget: float | None = None)
         raise ValueError("a joint graph that is cut takes its cotangents as inputs")
     original = frozenset(v.name for node in graph.nodes[: joint.nodes] for v in node.outputs)
     graph = without_markers(graph)
-    for tidy in (decompose, simplify, eliminate_common_subexpressions, eliminate_dead_code):
+    cse = eliminate_common_subexpressions
+    for tidy in (decompose, simplify, cse, share_factors, eliminate_dead_code):
         graph = tidy(graph, table)
     sides = take_apart(graph, table, cotangents, len(joint.wrt), original)
     return _Cut(sides, table, choose(sides, table, memory_budget)).run()

@@ -6,22 +6,20 @@ import contextlib
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .. import pipeline
-from ..aot_autograd.joint import joint
 from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
 from ..capture.environment.regions import captured_whole, is_compiling
 from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
 from ..frontends.derivatives import PLAIN
-from ..graph.ir import Graph
 from . import traced
 from .places import places
-from .record import Piece, Recorded, Run, described, new_config
+from .pullback import forward
+from .pullback import pullback as pullback_of
+from .record import Recorded, Run, described, new_config
 from .taped import taped, taped_pullback
 from .trees import mapped
 
@@ -227,17 +225,18 @@ def _recorded(f: Function, numbers: tuple[int, ...]) -> Recorded:
     """``f`` compiled for derivatives by these arguments. A function keeps it: it is asked again and again."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
-        return Recorded(f, numbers)
+        return Recorded(f, numbers, forward)
     made = names.get("_dyncomp_recorded", {})
     if any(known.function is not f for known in made.values()):
         made = {}  # functools.wraps copied another function's
     if numbers not in made:
-        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers)}
-    return made[numbers]
+        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers, forward)}
+    found: Recorded = made[numbers]
+    return found
 
 
 def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[Recorded, Any, Run, list[Any]]:
-    """A call whose graph is run again: it may write nothing that it did not make."""
+    """A call whose gradient is asked for later: it may write nothing that it did not make."""
     recorded = _recorded(f, numbers)
     value, run, wanted = recorded.call(args, {})
     if run.piece.graph.mutations:
@@ -261,12 +260,11 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
         if not isinstance(error.__cause__, GraphBreakError):
             raise
         return taped_pullback(traced.pulled_back(f, name_of(f)), primals)
-    # the program may write into its arrays before the cotangent is there
-    inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
+    pull = pullback_of(run, numbers)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given = _as_results(cotangent, value, "cotangent")
-        found = _pulled(run.piece, numbers)(inputs, *given)
+        found = pull(*given)
         return tuple(_like(g, a) for g, a in zip(_by_argument(run, found, wanted), primals))
 
     return value, pullback
@@ -298,21 +296,6 @@ def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tupl
         if np.asarray(result).dtype.kind not in "fc":
             raise TypeError(f"a result of {recorded.name} is {described(result)}")
     return value, run, wanted, tuple(k for k in numbers if k is not None)
-
-
-def _pulled(piece: Piece, numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
-    """What gives a piece's gradients of these outputs, from its inputs and their cotangents."""
-
-    def make() -> Graph:
-        made = joint(piece.graph, pipeline.op_table(), piece.wrt, numbers).graph
-        return _only(made, len(piece.graph.outputs))
-
-    return piece.compiled(("vjp", numbers), make)
-
-
-def _only(graph: Graph, first: int) -> Graph:
-    """A graph without its first outputs."""
-    return replace(graph, outputs=graph.outputs[first:])
 
 
 def _results(value: Any) -> tuple[Any, ...]:

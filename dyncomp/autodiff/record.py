@@ -39,21 +39,7 @@ class Piece:
         self.wrt = wrt
         self.options = options
         self.examples = examples
-        self._compiled: dict[object, Callable[..., Any]] = {}
-
-    def compiled(self, key: object, make: Callable[[], Graph]) -> Callable[..., Any]:
-        """A graph made of this one, compiled: ``run(inputs, *more)`` gives the list of its outputs."""
-        call = self._compiled.get(key)
-        if call is None:
-            call = self._compiled[key] = self.compile(make()).call
-        count = len(self.graph.inputs)
-        chosen = call
-
-        def run(inputs: Sequence[Any], *more: Any) -> Sequence[Any]:
-            results = chosen(*inputs[:count], *more, *inputs[count:])
-            return results if isinstance(results, (tuple, list)) else (results,)
-
-        return run
+        self.halved: Any = None  # a forward and a backward graph (``pullback.py``)
 
     def compile(self, graph: Graph) -> Compiled:
         return pipeline.run_pipeline(graph, self.options, self.examples, None, None)
@@ -178,7 +164,7 @@ class Recorded:
         piece = Piece(whole, wrt, options, examples)
         compiled = piece.compile(self.extend(piece))
         piece.examples = ()
-        count = len(whole.outputs)
+        count = sum(not out.hidden for out in whole.outputs)
         run = compiled.call
         state = self.state
 

@@ -107,14 +107,16 @@ class Scan:
 class Extern:
     """Computed by a library's own routine: the row's ``ref`` is called on arrays. ``pure`` always.
 
-    ``lapack``: the runtime's function for one float64 matrix; ``when``: the params for which there is one.
-    ``package``: that of the routine, if dyncomp does not need it.
+    ``lapack``: the runtime's function for one float64 matrix; ``when``: the params for which there is one;
+    ``passed``: those that it takes, before the arrays. ``package``: that of the routine, if dyncomp does not
+    need it.
     ``transform``: of a Fourier transform whose rows the runtime shares among threads, whether its input is
     real, whether its result is, and whether it is an inverse transform.
     """
 
     lapack: str = ""
     when: tuple[tuple[str, object], ...] = ()
+    passed: tuple[str, ...] = ()
     transform: tuple[bool, bool, bool] | None = None
     package: str = ""
 

@@ -117,7 +117,7 @@ def add_like(builder, array):
 
 
 # Their derivative is another than that of what they compute, or a library's own.
-OTHERS = ("stop_gradient", "routine_call")
+OTHERS = ("stop_gradient", "routine_call", "lu_factor", "solve_factored")
 
 
 def derivative_rows(field):

@@ -59,11 +59,29 @@ def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
     return partials
 
 
-def constant(*values: float) -> Partials:
-    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
+class Constant:
+    """Partial derivatives that are numbers."""
 
-    return partials
+    def __init__(self, *values: float) -> None:
+        self.values = values
+
+    def __call__(self, ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, self.values))
+
+
+def constant(*values: float) -> Partials:
+    return Constant(*values)
+
+
+def times(ops: Ops, x: Var, value: float) -> Var | None:
+    """``x`` times a number; ``None`` for nothing."""
+    if value == 1:
+        return x
+    if value == -1:
+        found: Var = ops.negative(x)
+        return found
+    made: Var = ops.multiply(x, scalar(ops, x, value))
+    return made if value else None
 
 
 def over_root(sign: float, of: Callable[[Any, Var, Var], Var]) -> Partials:
@@ -257,6 +275,8 @@ def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
     ) -> tuple[Var | None, ...]:
         require_inexact(inputs)
         (ct,) = cotangents
+        if isinstance(partials, Constant):
+            return tuple(times(ops, ct, value) for _, value in zip(inputs, partials.values))
         slopes = partials(ops, inputs, outputs[0])
         return tuple(None if d is None else _times(ops, ct, d) for d in slopes)
 
@@ -268,6 +288,9 @@ def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
         ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_inexact(inputs)
+        if isinstance(partials, Constant):
+            given = zip(tangents, partials.values)
+            return total(ops, (None if t is None else times(ops, t, value) for t, value in given))
         pairs = zip(tangents, partials(ops, inputs, outputs[0]))
         return total(ops, (_along(ops, t, d) for t, d in pairs))
 
