@@ -207,7 +207,9 @@ class _Functionalizer:
         assert node is not None and parent is not None
         params = node.kwargs
         if node.op == STOP:
-            return value
+            # the derivative of the old contents, to whom does not look through the view
+            is_exact = not value.dtype.is_inexact
+            return value if is_exact else self.builder.emit("with_derivative_of", value, self.read(parent))
         if node.op == "transpose":
             perm = params["perm"]
             inverse = tuple(sorted(range(len(perm)), key=perm.__getitem__))
@@ -291,10 +293,10 @@ class _Outputs:
 
     def _window(self, alias: _Alias) -> ViewOf:
         type = alias.var.type
-        offset = _offset(alias)
-        if alias.base.input is not None:
-            return ViewOf("input", alias.base.input, type.shape, type.strides, offset)
-        return ViewOf("output", self.place[id(alias.base)], type.shape, type.strides, offset)
+        kind, index = "input", alias.base.input
+        if index is None:
+            kind, index = "output", self.place[id(alias.base)]
+        return ViewOf(kind, index, type.shape, type.strides, _offset(alias), _is_stopped(alias))
 
 
 def _offset(alias: _Alias) -> Dim:
@@ -305,6 +307,14 @@ def _offset(alias: _Alias) -> Dim:
         total = total + _view_offset(alias.node, alias.parent.var.type)
         alias = alias.parent
     return total
+
+
+def _is_stopped(alias: _Alias | None) -> bool:
+    while alias is not None:
+        if alias.node is not None and alias.node.op == STOP:
+            return True
+        alias = alias.parent
+    return False
 
 
 def _view_offset(node: Node, parent: ArrayType) -> Dim:

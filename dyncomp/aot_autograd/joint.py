@@ -113,7 +113,7 @@ class Reverse:
         self.nodes = nodes
         self.ops = Ops(builder)
         self.builder = builder
-        self.on_the_way = _on_the_way(nodes, wrt, outputs)
+        self.on_the_way = on_the_way(nodes, wrt, outputs)
         self.cotangents: dict[str, Var] = {}
         self.windows = Windows(self.ops, table)
 
@@ -253,7 +253,7 @@ _OWN_WAYS: Mapping[str, Callable[[Reverse, Node, Sequence[Var]], None]] = {
 }
 
 
-def _on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
+def on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
     """Values that depend on ``wrt`` and that ``outputs`` depend on, of inexact dtypes."""
     reached = {v.name for v in wrt}
     for node in nodes:

@@ -77,6 +77,13 @@ def new_config(chosen: Options | None = None) -> CaptureConfig:
     return config
 
 
+Extend = Callable[[Piece], Graph]
+
+
+def graph_of(piece: Piece) -> Graph:
+    return piece.graph
+
+
 def _quietly(
     graph: Graph, options: Options, examples: Sequence[Any], owner: ArrayOwner | None, on_status: object
 ) -> Compiled:
