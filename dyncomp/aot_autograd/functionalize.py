@@ -207,9 +207,7 @@ class _Functionalizer:
         assert node is not None and parent is not None
         params = node.kwargs
         if node.op == STOP:
-            # the derivative of the old contents, to whom does not look through the view
-            is_exact = not value.dtype.is_inexact
-            return value if is_exact else self.builder.emit("with_derivative_of", value, self.read(parent))
+            return value
         if node.op == "transpose":
             perm = params["perm"]
             inverse = tuple(sorted(range(len(perm)), key=perm.__getitem__))

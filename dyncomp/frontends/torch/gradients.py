@@ -195,6 +195,7 @@ def under_autograd(rule: Rule, name: str) -> Rule:
             start = len(tx.builder.nodes)
             result = rule(tx, *args, **kwargs)
             check(tx, start, name)
+            _write_behind(tx, start)
             return result
         detaching = _Detaching(tx)
         args, kwargs = detaching.of(args), detaching.of(kwargs)
@@ -202,6 +203,7 @@ def under_autograd(rule: Rule, name: str) -> Rule:
         result = detaching.put_back(rule(tx, *args, **kwargs))
         if len(tx.builder.nodes) == start and detaching.made:  # nothing was computed
             del tx.builder.nodes[start - len(detaching.made) :]
+        _write_behind(tx, start)
         return result
 
     return recorded
@@ -230,6 +232,35 @@ def _check_write(tx: TraceContext, target: Var, source: Var, name: str) -> None:
     stopped = _stopped(tx, target)
     if stopped is not None and (requires(tx, source) or stopped.name in _known(tx).quiet):
         raise Unsupported(f"torch's {name} writes to a tensor that is detached from another")
+
+
+def _write_behind(tx: TraceContext, start: int) -> None:
+    """Have nodes from ``start`` on that write through a view without derivative write to what it is a view of:
+    new contents with the derivative of the old ones."""
+    nodes = tx.builder.nodes
+    if not any(node.op == COPY and _stopped(tx, node.inputs[0]) is not None for node in nodes[start:]):
+        return
+    made = nodes[start:]
+    del nodes[start:]
+    for node in made:
+        if node.op != COPY or _stopped(tx, node.inputs[0]) is None:
+            nodes.append(node)
+            continue
+        target, source = node.inputs
+        seen = _without_stops(tx, target)
+        tx.builder.emit(COPY, seen, tx.ops.with_derivative_of(source, seen))
+
+
+def _without_stops(tx: TraceContext, var: Var) -> Var:
+    """The view of the same memory that derivatives go through."""
+    node = tx.builder.producer(var)
+    if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
+        return var
+    base = _without_stops(tx, node.inputs[0])
+    if node.op == STOP or base is node.inputs[0]:
+        return base if node.op == STOP else var
+    found: Var = tx.builder.emit(node.op, base, **node.kwargs)
+    return found
 
 
 def _stopped(tx: TraceContext, var: Var) -> Var | None:
