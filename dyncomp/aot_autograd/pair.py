@@ -203,7 +203,13 @@ class _Pair:
             if place.kind == "input" or place.index in self.places
         }
         halves = partition(whole, self.table, saved=tuple(numbers))
-        return halves, tuple(numbers[place] for place in halves.saved)
+        # an output may be an input as it is: then either place stands for both
+        named = {self._name(place): number for place, number in numbers.items()}
+        return halves, tuple(named[self._name(place)] for place in halves.saved)
+
+    def _name(self, place: Saved) -> str:
+        values = self.plain.inputs if place.kind == "input" else self.plain.outputs
+        return values[place.index].var.name
 
 
 class _Again:
