@@ -120,6 +120,18 @@ def numbers(x):
     return made.sum() * a + np.linalg.norm(made) + more[2] * more[3] + math.exp(a) / b
 
 
+def imports(x):
+    import math as m
+    from math import sin
+
+    import numpy
+
+    dyncomp.graph_break()
+    out = numpy.zeros(2)
+    out[1] = sin(x[0]) * m.exp(x[1])
+    return out.sum() + np.float64(x[2]) * np.float32(2.0)
+
+
 def creation(x):
     dyncomp.graph_break()
     out = np.zeros((4, 4))
@@ -139,7 +151,7 @@ def copies(x):
     return (twice[0] * twice[1]["a"] * copy.copy(x)).sum()
 
 
-PROGRAMS = [newton, branches, objects, exceptions, generators, library, numbers, creation, copies]
+PROGRAMS = [newton, branches, objects, exceptions, generators, library, numbers, imports, creation, copies]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
@@ -340,6 +352,10 @@ def by_functions(x):
     return np.apply_along_axis(lambda row: row * 2, 0, x).sum()
 
 
+def masked(x):
+    return np.ma.array(x, mask=[False, True, False, False]).sum()
+
+
 def held_by_others(x):
     made = np.zeros(4)
     other = getattr(np, "as" + "array")(made)
@@ -353,7 +369,7 @@ def without_rule(x):
 
 @pytest.mark.parametrize(
     "f",
-    [into_plain, through_bytes, caught, by_functions, held_by_others, without_rule, as_integers],
+    [into_plain, through_bytes, caught, by_functions, masked, held_by_others, without_rule, as_integers],
     ids=lambda f: f.__name__,
 )
 def test_what_is_lost_raises(f):

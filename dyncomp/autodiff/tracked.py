@@ -89,7 +89,7 @@ class Tracked(Value):
         return (self[k] for k in range(len(self.plain)))
 
     def __round__(self, digits: int | None = None) -> Any:
-        return round(self.plain) if digits is None else self.round(digits)
+        return round(self.plain) if digits is None else round(self.plain, digits)
 
     def __divmod__(self, other: Any) -> Any:
         return operator.floordiv(self, other), operator.mod(self, other)
@@ -395,6 +395,12 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
             if parent.plain is result:
                 outs.append(None)
                 return parent
+        if type(result) is not np.ndarray:
+            if depends:
+                raise lost(tape, f"an array of type {type(result).__name__}")
+            for parent in parents:
+                parent._expose()
+            return result
         view = view_of(tape, result, parents)
         if view is not None:
             outs.append(None)
@@ -403,10 +409,6 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
         outs.append(slot)
         if depends and result.dtype.kind not in "fcbiu":
             raise lost(tape, f"an array of dtype {result.dtype}")
-        if type(result) is not np.ndarray:
-            if slot is not None:
-                raise lost(tape, f"an array of type {type(result).__name__}")
-            return result
         return fresh(tape, result, slot) if slot is not None or result.dtype.kind in "fc" else result
     if isinstance(result, (np.generic, float, complex)):
         slot = None
