@@ -9,6 +9,7 @@ import gc
 import itertools
 import math
 import operator
+import random
 import threading
 import weakref
 
@@ -548,3 +549,62 @@ def test_what_stays_behind_is_an_array():
 def test_random_programs_with_breaks():
     for seed in range(40):
         assert random_gradients.difference(seed, breaks=True) == ""
+
+
+# -- random programs that write through views ---------------------------------------------------------
+VIEWS = [
+    "{a}[1:]",
+    "{a}[::-1]",
+    "{a}.T",
+    "{a}[:, ::2]",
+    "{a}[{k}]",
+    "{a}.reshape(-1)",
+    "{a}[None]",
+    "{a}.real",
+]
+WRITES = [
+    "{a}[...] = {a} * {b}.sum()",
+    "{a} += 0.5 * {b}.max()",
+    "{a} *= np.sin({a}) + {b}.flat[0]",
+    "{a}[{k}:] = {b}.ravel()[{k}]",
+    "{a}[::2] -= {a}[::2] ** 2 * 0.1",
+    "np.multiply({a}, 0.9, out={a})",
+    "np.tanh({a}, out={a})",
+    "{a}.flat[{k}] = {b}.mean()",
+    "held.append({a}); total = total + ({a} * {a}).sum()",
+    "total = total + np.cos({b}).sum() * {a}.ravel()[-1]",
+]
+
+
+def aliasing_program(seed):
+    rng = random.Random(seed)
+    names, lines = ["m"], []
+    for number in range(rng.randint(4, 12)):
+        facts = {"a": rng.choice(names), "b": rng.choice(names), "k": rng.randint(0, 1)}
+        if rng.random() < 0.4:
+            lines.append(f"v{number} = {rng.choice(VIEWS)}".format(**facts))
+            names.append(f"v{number}")
+        else:
+            lines.append(rng.choice(WRITES).format(**facts))
+        if rng.random() < 0.3:
+            lines.append("graph_break()")
+    last = "total + sum((h * h).sum() for h in held) + (m ** 2).sum()"
+    body = ["graph_break()", "m, held, total = x * 1.0, [], 0.0", *lines, f"return {last}"]
+    return "\n    ".join(["def f(x):", *body]) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_aliasing(seed):
+    text = aliasing_program(seed)
+    space = {"np": np, "graph_break": dyncomp.graph_break}
+    exec(compile(text, f"<aliasing {seed}>", "exec"), space)
+    x = np.random.default_rng(seed).uniform(0.2, 0.9, (4, 4))
+    try:
+        with np.errstate(all="ignore"):
+            wanted = numeric(space["f"], x)
+    except (ValueError, IndexError):  # what NumPy refuses, it refuses here
+        with pytest.raises((ValueError, IndexError)):
+            dyncomp.grad(space["f"])(x)
+        return
+    if np.isfinite(wanted).all() and np.abs(wanted).max() < 1e4:
+        np.testing.assert_allclose(dyncomp.grad(space["f"])(x), wanted, rtol=1e-5, atol=1e-5, err_msg=text)

@@ -33,7 +33,7 @@ from .recording import (
 from .tape import CustomNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense
 
 # attributes by which memory leaves
-_LEAVING = frozenset(("flat", "base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
+_LEAVING = frozenset(("base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
 
 
 @disable
@@ -160,8 +160,6 @@ class Tracked(Value):
         ):
             if self.tape.closed or found is None:
                 return found
-            if name == "flat" and self.plain.flags.c_contiguous:
-                return self.reshape(-1)
             if slot_of(self) is not None:
                 raise lost(self.tape, f".{name}")
             self._expose()
@@ -194,6 +192,14 @@ class Tracked(Value):
     @property
     def size(self) -> Any:
         return self.plain.size
+
+    @property
+    def flat(self) -> Any:
+        return self.plain.flat if self.tape.closed else Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
 
     @property
     def real(self) -> Any:
@@ -288,6 +294,38 @@ def _is_basic(key: Any) -> bool:
 
 
 # -- bound methods --------------------------------------------------------------------------------
+@disable
+class Flat:
+    """What ``x.flat`` is: the elements in order. Parts that are read are copies."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return int(self.array.plain.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.array.flatten().__array__(dtype, copy)
+
+    def _places(self, key: Any) -> Any:
+        return np.unravel_index(np.arange(len(self))[plain_of(key)], self.array.plain.shape)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.array[self._places(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        places = self._places(key)
+        shape = np.shape(places[0])
+        if np.shape(plain_of(value)) not in ((), shape):
+            raise lost(self.array.tape, "a write to .flat of another number of values")
+        self.array[places] = value
+
+
 class Method:
     """A bound method of a tracked array."""
 
