@@ -246,6 +246,13 @@ def record(
     tape.nodes.append(CallNode(operation, kept, [s for s in slots if s is not None], made, place()))
 
 
+def operation_of(how: Operator | Named, operands: tuple[Any, ...], wrt: tuple[int, ...]) -> Operation:
+    """That of an operator or a ufunc."""
+    given = _Arguments(how)
+    given.scan(operands)
+    return _operation(how, given, operands, {}, wrt, None, None)
+
+
 def _operation(
     how: How,
     given: _Arguments,

@@ -9,6 +9,7 @@ and ``isinstance`` work.
 from __future__ import annotations
 
 import copy
+import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,14 +24,16 @@ from .recording import (
     Value,
     is_tracked,
     lost,
+    operation_of,
     part_of,
+    place,
     plain_of,
     record,
     slot_of,
     tape_of,
     tracked_in,
 )
-from .tape import CustomNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense
+from .tape import CallNode, CustomNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense
 
 # attributes by which memory leaves
 _LEAVING = frozenset(("base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
@@ -127,6 +130,8 @@ class Tracked(Value):
             raise lost(self.tape, what)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and ufunc.nout == 1:
+            return elementwise(_of_ufunc(ufunc), args)
         tape = tape_of((args, kwargs))
         out = kwargs.pop("out", None)
         if method == "at":
@@ -261,7 +266,7 @@ class Tracked(Value):
             view = self.plain[steps]
             write(view_of(self.tape, view, [self]), value)
         else:
-            _write_call(self.tape, SETITEM, (self, key, value), {}, self)
+            _write_call(self.tape, SETITEM, (self, plain_key, value), {}, self)
 
 
 def _gathered(tape: Tape, source: Any, key: Any, slot: Slot, out: Slot) -> None:
@@ -291,6 +296,9 @@ def _is_basic(key: Any) -> bool:
         or type(key) is slice
         or (isinstance(key, (int, np.integer)) and not isinstance(key, bool))
     )
+
+
+_of_ufunc = functools.cache(Named)
 
 
 # -- bound methods --------------------------------------------------------------------------------
@@ -404,18 +412,67 @@ def call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             tape = tape_of(parents)
     plain_args = plain_of(args)
     result = how.run(*plain_args, **plain_of(kwargs)) if kwargs else how.run(*plain_args)
+    return _recorded(tape, how, args, kwargs, result, parents)
+
+
+def elementwise(how: Operator | Named, operands: tuple[Any, ...]) -> Any:
+    """As :func:`call`, of an operator or a ufunc: what loops over time consist of."""
+    tape = None
+    plain: list[Any] = []
+    kinds: list[object] = []
+    slots: list[Slot] = []
+    wrt: list[int] = []
+    for k, a in enumerate(operands):
+        kind = type(a)
+        if kind is Tracked:
+            array = a.plain
+            if (tape is not None and tape is not a.tape) or a.tape.closed:
+                return call(tape_of(operands), how, operands, {})
+            tape = a.tape
+            slot = slot_of(a)
+            if slot is not None:
+                slots.append(slot)
+                wrt.append(k)
+            plain.append(array)
+            if type(array) in NUMBERS:
+                return call(tape, how, operands, {})
+            kinds += (array.shape, array.dtype)
+        elif kind is float:
+            plain.append(a)
+            kinds.append(float)
+        else:
+            return call(tape_of(operands), how, operands, {})
+    assert tape is not None
+    result = how.run(*plain)
+    if type(result) is not np.ndarray or result.dtype.kind not in "fc" or not slots:
+        parents = [a for a in operands if type(a) is Tracked]
+        return _recorded(tape, how, operands, {}, result, parents)
+    out = Slot(result.shape, result.dtype)
+    key = (tuple(kinds), tuple(wrt))
+    operation = how.known.get(key)
+    if operation is None:
+        operation = how.known[key] = operation_of(how, operands, tuple(wrt))
+    kept: list[Any] = []
+    for a in operands:
+        if type(a) is not Tracked:
+            kept.append(a if result.dtype == np.float64 else np.asarray(a, result.dtype))
+        else:
+            kept.append(a.plain if a.storage is None else a.storage.keep(a.plain))
+    tape.nodes.append(CallNode(operation, kept, slots, [out], place()))
+    return fresh(tape, result, out)
+
+
+def _recorded(
+    tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, parents: list[Any]
+) -> Any:
+    """The tracked result of a call, whose node is appended."""
     kind = type(result)
     if tape.closed or kind is bool or kind is int or result is None or result is NotImplemented:
         return result
     if tracked_in(result, []):
         raise lost(tape, f"a call of {how.name}, whose result depends on more than its arguments,")
     slots = [slot_of(t) for t in parents]
-    return _results(tape, how, args, kwargs, result, parents, any(s is not None for s in slots))
-
-
-def _results(
-    tape: Tape, how: How, args: Any, kwargs: Any, result: Any, parents: list[Any], depends: bool
-) -> Any:
+    depends = any(s is not None for s in slots)
     outs: list[Slot | None] = []
     result = _wrapped(tape, result, parents, depends, outs)
     if any(outs):
@@ -579,10 +636,10 @@ def apply(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwarg
 # -- operators ----------------------------------------------------------------------------------------
 def _binary(how: Operator) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forward(self: Any, other: Any) -> Any:
-        return call(self.tape, how, (self, other), {})
+        return elementwise(how, (self, other))
 
     def backward(self: Any, other: Any) -> Any:
-        return call(self.tape, how, (other, self), {})
+        return elementwise(how, (other, self))
 
     return forward, backward
 
@@ -599,7 +656,7 @@ def _in_place(how: Operator, ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def _unary(how: Operator) -> Callable[..., Any]:
-    return lambda self: call(self.tape, how, (self,), {})
+    return lambda self: elementwise(how, (self,))
 
 
 def _comparison(run: Callable[..., Any]) -> Callable[..., Any]:
