@@ -204,7 +204,7 @@ class _Source:
 
 
 _OPERATIONS: dict[object, Operation] = {}
-_MOST = 10_000
+MOST_OPERATIONS = 10_000
 
 
 def record(
@@ -238,7 +238,7 @@ def record(
     if operation is None:
         operation = _operation(how, given, args, kwargs, wrt, chosen, target)
         if key is not None:
-            if len(_OPERATIONS) >= _MOST:
+            if len(_OPERATIONS) >= MOST_OPERATIONS:
                 _OPERATIONS.clear()
             _OPERATIONS[key] = operation
     made = [out for out in outs if out is not None]

@@ -20,6 +20,7 @@ from ..capture.environment.regions import disable
 from ..frontends.numpy.written import WRITING_METHODS, written_argument
 from .callees import SETITEM, Attribute, How, MethodCall, Named, Operator
 from .recording import (
+    MOST_OPERATIONS,
     NUMBERS,
     Value,
     is_tracked,
@@ -130,8 +131,11 @@ class Tracked(Value):
             raise lost(self.tape, what)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
-        if method == "__call__" and not kwargs and ufunc.nout == 1:
-            return elementwise(_of_ufunc(ufunc), args)
+        if method == "__call__" and ufunc.nout == 1:
+            if not kwargs:
+                return elementwise(_of_ufunc(ufunc), args)
+            if len(kwargs) == 1 and type(kwargs.get("out", (None,))[0]) is Tracked:
+                return elementwise(_of_ufunc(ufunc), args, kwargs["out"][0])
         tape = tape_of((args, kwargs))
         out = kwargs.pop("out", None)
         if method == "at":
@@ -415,8 +419,10 @@ def call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return _recorded(tape, how, args, kwargs, result, parents)
 
 
-def elementwise(how: Operator | Named, operands: tuple[Any, ...]) -> Any:
-    """As :func:`call`, of an operator or a ufunc: what loops over time consist of."""
+def elementwise(how: Operator | Named, operands: tuple[Any, ...], target: Any = None) -> Any:
+    """As :func:`call`, of an operator or a ufunc: what loops over time consist of. With a ``target`` (of a
+    ufunc) as :func:`into`."""
+    form = None if target is None else (target.plain.shape, target.plain.dtype)
     tape = None
     plain: list[Any] = []
     kinds: list[object] = []
@@ -427,39 +433,65 @@ def elementwise(how: Operator | Named, operands: tuple[Any, ...]) -> Any:
         if kind is Tracked:
             array = a.plain
             if (tape is not None and tape is not a.tape) or a.tape.closed:
-                return call(tape_of(operands), how, operands, {})
+                return _general(how, operands, target)
             tape = a.tape
             slot = slot_of(a)
             if slot is not None:
                 slots.append(slot)
                 wrt.append(k)
             plain.append(array)
-            if type(array) in NUMBERS:
-                return call(tape, how, operands, {})
+            if type(array) in NUMBERS or (form is not None and form != (array.shape, array.dtype)):
+                return _general(how, operands, target)
             kinds += (array.shape, array.dtype)
         elif kind is float:
             plain.append(a)
             kinds.append(float)
         else:
-            return call(tape_of(operands), how, operands, {})
+            return _general(how, operands, target)
     assert tape is not None
+    if target is not None:
+        if not slots or form is None or form[1].kind not in "fc":
+            return _general(how, operands, target)
+        out = Slot(*form)
+        _append(tape, how, operands, (tuple(kinds), tuple(wrt)), slots, out)
+        before_write(target)
+        how.run(*plain, out=target.plain)
+        wrote(target, out)
+        return target
     result = how.run(*plain)
     if type(result) is not np.ndarray or result.dtype.kind not in "fc" or not slots:
         parents = [a for a in operands if type(a) is Tracked]
         return _recorded(tape, how, operands, {}, result, parents)
     out = Slot(result.shape, result.dtype)
-    key = (tuple(kinds), tuple(wrt))
+    _append(tape, how, operands, (tuple(kinds), tuple(wrt)), slots, out)
+    return fresh(tape, result, out)
+
+
+def _general(how: Operator | Named, operands: tuple[Any, ...], target: Any) -> Any:
+    tape = tape_of((operands, target))
+    return call(tape, how, operands, {}) if target is None else into(tape, how, operands, {}, (target,))
+
+
+def _append(
+    tape: Tape,
+    how: Operator | Named,
+    operands: tuple[Any, ...],
+    key: tuple[tuple[object, ...], tuple[int, ...]],
+    slots: list[Slot],
+    out: Slot,
+) -> None:
     operation = how.known.get(key)
     if operation is None:
-        operation = how.known[key] = operation_of(how, operands, tuple(wrt))
+        if len(how.known) >= MOST_OPERATIONS:
+            how.known.clear()
+        operation = how.known[key] = operation_of(how, operands, key[1])
     kept: list[Any] = []
     for a in operands:
-        if type(a) is not Tracked:
-            kept.append(a if result.dtype == np.float64 else np.asarray(a, result.dtype))
-        else:
+        if type(a) is Tracked:
             kept.append(a.plain if a.storage is None else a.storage.keep(a.plain))
+        else:
+            kept.append(a if out.dtype == np.float64 else np.asarray(a, out.dtype))
     tape.nodes.append(CallNode(operation, kept, slots, [out], place()))
-    return fresh(tape, result, out)
 
 
 def _recorded(
@@ -566,7 +598,7 @@ def wrote(target: Any, slot: Slot | None) -> None:
             raise lost(target.tape, "a write to an array whose elements overlap")
         if part_of(window.dtype) != part_of(storage.owner.dtype):
             raise lost(target.tape, f"an array of {storage.owner.dtype} written as one of {window.dtype}")
-    if slot is not None and storage.exposed:
+    if slot is not None and (storage.exposed or target.tape.closed):
         raise lost(target.tape, "a write to an array that other code holds")
     made = Slot(storage.owner.shape, storage.owner.dtype)
     target.tape.nodes.append(WriteNode(storage, parent, window, slot, made))
@@ -650,7 +682,7 @@ def _in_place(how: Operator, ufunc: np.ufunc) -> Callable[..., Any]:
     def run(self: Any, other: Any) -> Any:
         if not isinstance(self.plain, np.ndarray):
             return call(self.tape, how, (self, other), {})
-        return into(self.tape, plain_how, (self, other), {}, (self,))
+        return elementwise(plain_how, (self, other), self)
 
     return run
 
