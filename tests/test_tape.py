@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import dyncomp
+from dyncomp.autodiff.operations import Operation
 from dyncomp.errors import NotDifferentiableError
 from dyncomp.frontends.derivatives import PLAIN
 
@@ -417,6 +418,37 @@ def test_exceptions_leave_nothing_behind():
 
 
 # -- derivatives of one's own ---------------------------------------------------------------------
+def test_operands_whose_values_shape_the_graph():
+    def f(x, counts):
+        dyncomp.graph_break()
+        return (
+            (np.take(x, counts) ** 2).sum() + np.split(x * 1.0, counts[:2])[1].prod() + np.pad(x, counts)[3]
+        )
+
+    for counts in ([1, 2], [2, 3], [1, 2], [0, 1]):
+        counts = np.array(counts)
+        wanted = numeric(lambda x, counts=counts: f(x, counts))
+        np.testing.assert_allclose(dyncomp.grad(f)(X, counts), wanted, rtol=1e-6, atol=1e-6)
+
+
+def written_result(x):
+    """The second result lies in the memory of an array of the program's."""
+    dyncomp.graph_break()
+    first, second = np.broadcast_arrays(x, CONSTANT[:4])
+    second = second if second.flags.writeable else CONSTANT[:4]
+    second[0] = first[1]
+    return CONSTANT[:4].sum() + x.sum()
+
+
+def test_results_in_memory_of_others():
+    before = CONSTANT.copy()
+    with pytest.raises(NotDifferentiableError):
+        dyncomp.grad(written_result)(X)
+    CONSTANT[:] = before
+    tiled = dyncomp.grad(broken(lambda x: (np.multiply(t := np.tile(x, 2), 2.0, out=t) ** 2).sum()))(X)
+    np.testing.assert_allclose(tiled, 16 * X)
+
+
 def test_own_gradients_and_constants():
     @dyncomp.custom_vjp
     def clipped(x):
@@ -495,6 +527,30 @@ def test_long_loops():
     found = dyncomp.grad(f)(x, 2000)
     slope = (f(x + STEP * direction, 2000) - f(x - STEP * direction, 2000)) / (2 * STEP)
     np.testing.assert_allclose((found * direction).sum(), slope, rtol=1e-6)
+
+
+def test_compile_time_does_not_grow_with_steps(monkeypatch):
+    captured = []
+    capture = Operation._capture
+    monkeypatch.setattr(
+        Operation, "_capture", lambda self, arrays: captured.append(self) or capture(self, arrays)
+    )
+
+    def f(x, steps):
+        s = x[::-1] * 1.0
+        for k in range(steps):
+            s = s + 0.01 * np.sin(s) * (k / steps) - s[0] * k * 1e-6
+        return s.sum()
+
+    x = np.linspace(0.1, 1.0, 101)
+    counts = []
+    for steps in (300, 3000):
+        captured.clear()
+        gradient = dyncomp.grad(f)(x, steps)
+        counts.append(len(captured))
+    assert counts[0] <= 12 and counts[1] <= 1
+    slope = (f(x + STEP, steps) - f(x - STEP, steps)) / (2 * STEP)
+    np.testing.assert_allclose(gradient.sum(), slope, rtol=1e-6)
 
 
 def test_threads():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import functools
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -536,7 +537,13 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
         outs.append(slot)
         if depends and result.dtype.kind not in "fcbiu":
             raise lost(tape, f"an array of dtype {result.dtype}")
-        return fresh(tape, result, slot) if slot is not None or result.dtype.kind in "fc" else result
+        if slot is None and result.dtype.kind not in "fc":
+            return result
+        base = result.base
+        made = fresh(tape, result, slot)
+        # of this frame, of the result, and that of the count: any other may be the program's
+        made.storage.exposed = base is not None and sys.getrefcount(base) > 3
+        return made
     if isinstance(result, (np.generic, float, complex)):
         slot = None
         if depends and (isinstance(result, NUMBERS) or result.dtype.kind in "fc"):
@@ -655,6 +662,8 @@ def _write_call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, A
 
 def apply(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a function."""
+    if type(function) is np.ufunc and not kwargs and function.nout == 1:
+        return elementwise(_of_ufunc(function), args)
     number = written_argument(function)
     if number is not None:
         return _write_call(tape, Named(function), args, kwargs, args[number] if len(args) > number else None)
