@@ -582,6 +582,8 @@ def write(target: Any, value: Any) -> None:
 
 def before_write(target: Any) -> None:
     storage = target.storage
+    if storage is None:
+        raise TypeError("return arrays must be of ArrayType")  # as NumPy says of numbers
     if storage.kept:
         window = target.window
         window = window or storage.whole
