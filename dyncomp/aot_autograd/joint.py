@@ -19,7 +19,7 @@ from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import scalar, zeros
+from ..prims.pointwise.partials import Unknown, scalar, zeros
 from ..prims.table import TABLE
 
 Table = Mapping[str, OpDef]
@@ -137,7 +137,10 @@ class Reverse:
         except TypeError as error:
             raise refusal(node, str(error)) from error
         for var, cotangent in zip(node.inputs, found, strict=True):
-            if cotangent is not None:
+            if isinstance(cotangent, Unknown):
+                if var.name in self.on_the_way:
+                    raise refusal(node, cotangent.reason)
+            elif cotangent is not None:
                 self.add(var, cotangent)
 
     def _custom(self, node: Node, given: Sequence[Var]) -> None:
