@@ -530,8 +530,8 @@ def _divide(op: str, numerator: Dim, divisor: Dim, env: ShapeEnv) -> Dim:
             return make(quotient, numerator.constant // divisor, env)
     elif not env.decide(divisor, "!="):
         raise ZeroDivisionError("integer division or modulo by zero")
-    elif (quotient := _exact_quotient(numerator, divisor)) is not None:
-        return quotient if op == "floordiv" else 0
+    elif (whole := _exact_quotient(numerator, divisor)) is not None:
+        return whole if op == "floordiv" else 0
     return _opaque(op, (numerator, divisor), env)
 
 

@@ -42,7 +42,7 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
         linear_maps.convolution_transpose_vjp,
         structure.bilinear_jvp("convolution_transpose"),
     ),
-    "routine_call": (routines.routine_vjp, None),
+    "routine_call": (routines.routine_vjp, routines.routine_jvp),
     "ufunc_call": (special_functions.ufunc_vjp, special_functions.ufunc_jvp),
     "digamma": (pointwise_vjp(special_functions.digamma), pointwise_jvp(special_functions.digamma)),
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
