@@ -14,7 +14,7 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
-from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
+from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides, same_shape
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
@@ -203,6 +203,8 @@ class Reverse:
         found = self.cotangents.get(var.name)
         if found is None:
             return zeros(self.ops, var)
+        if not same_shape(found.shape, var.shape):  # a size has two names: the program found them equal
+            found = self.ops.reshape(self.ops.contiguous(found), shape=var.shape)
         # a cotangent that is an input, or is given twice, goes out as a value of its own
         made: Var = self.ops.copy(found)
         return made
