@@ -14,12 +14,12 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
-from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
+from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides, same_shape
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder, emit_window
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import scalar, zeros
+from ..prims.pointwise.partials import Unknown, scalar, zeros
 from ..prims.table import TABLE
 from .windows import Windows
 
@@ -162,11 +162,13 @@ class Reverse:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
             raise refusal(node, str(error)) from error
-        pairs = [
-            (var, cotangent)
-            for var, cotangent in zip(node.inputs, found, strict=True)
-            if cotangent is not None and var.name in self.on_the_way
-        ]
+        pairs: list[tuple[Var, Var]] = []
+        for var, cotangent in zip(node.inputs, found, strict=True):
+            if cotangent is None or var.name not in self.on_the_way:
+                continue
+            if isinstance(cotangent, Unknown):
+                raise refusal(node, cotangent.reason)
+            pairs.append((var, cotangent))
         self._keep_what_is_needed(start, [cotangent for _, cotangent in pairs])
         for var, cotangent in pairs:
             self.add(var, cotangent)
@@ -242,6 +244,8 @@ class Reverse:
         found = self.cotangent(var)
         if found is None:
             return zeros(self.ops, var)
+        if not same_shape(found.shape, var.shape):  # a size has two names: the program found them equal
+            found = self.ops.reshape(self.ops.contiguous(found), shape=var.shape)
         # a cotangent that is an input, or is given twice, goes out as a value of its own
         made: Var = self.ops.copy(found)
         return made

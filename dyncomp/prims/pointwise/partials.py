@@ -21,6 +21,13 @@ Partial = Var | Callable[[Var], Var] | None
 Partials = Callable[[Any, Vars, Var], Sequence[Partial]]
 
 
+class Unknown:
+    """In place of a cotangent or a partial derivative that there is no formula for, and why."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
 def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
     """``value`` broadcast to the shape of ``x``."""
     number = ops.full(shape=(), value=value, dtype=x.dtype, device=x.type.device)
