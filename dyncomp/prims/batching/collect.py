@@ -34,7 +34,9 @@ _SEARCHED = next(row for row in sort.ROWS if row.name == "searchsorted")
 ROWS: dict[str, Callable[[OpDef], Rule]] = {
     **{name: lambda row: RULES[row.name] for name in RULES},
     # of any number of dimensions
-    **dict.fromkeys(("stop_gradient", "custom_gradient", "ufunc_call"), lambda row: elementwise(row.name)),
+    **dict.fromkeys(
+        ("stop_gradient", "custom_gradient", "ufunc_call", "betainc"), lambda row: elementwise(row.name)
+    ),
     # on the last two axes: the batch is one more dimension of the stack
     **dict.fromkeys(
         ("inv", "det", "slogdet", "cholesky", "qr", "svd", "svdvals", "eigh", "eigvalsh", "solve_triangular"),
