@@ -113,9 +113,7 @@ def _check_sizes(graph: Graph, views: Sequence[OutputView]) -> None:
     for view in views:
         for size in (*view.shape, *view.strides, view.offset):
             if isinstance(size, SymInt) and size.symbols() & computed:
-                raise Unsupported(
-                    "a result with a gradient that is a view of a size that depends on the data"
-                )
+                raise Unsupported("a result with a gradient, a view of a size that depends on the data")
 
 
 class _Pair:
@@ -195,7 +193,7 @@ class _Pair:
         )
 
     def _cut(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> tuple[Halves, tuple[int, ...]]:
-        """The halves for these outputs and inputs, and which of the saved values their backward graph takes."""
+        """The halves for these outputs and inputs, and which saved values their backward graph takes."""
         if wrt == self.primary and outputs == tuple(k for k in self.differentiable if k < self.count):
             return self.halves, tuple(range(len(self.halves.saved)))
         whole = joint(self.plain, self.table, wrt, [self.places[k] for k in outputs])
@@ -205,7 +203,13 @@ class _Pair:
             if place.kind == "input" or place.index in self.places
         }
         halves = partition(whole, self.table, saved=tuple(numbers))
-        return halves, tuple(numbers[place] for place in halves.saved)
+        # an output may be an input as it is: then either place stands for both
+        named = {self._name(place): number for place, number in numbers.items()}
+        return halves, tuple(named[self._name(place)] for place in halves.saved)
+
+    def _name(self, place: Saved) -> str:
+        values = self.plain.inputs if place.kind == "input" else self.plain.outputs
+        return values[place.index].var.name
 
 
 class _Again:

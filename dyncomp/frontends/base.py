@@ -150,7 +150,7 @@ class GradientPair:
     """A graph and its gradients, for a library's reverse mode.
 
     ``forward(*inputs, *integers)`` gives ``count`` results, and then values that are only saved. Of these
-    outputs ``differentiable`` have derivatives. ``saved``: what is kept for backward graphs, inputs (``True``)
+    outputs ``differentiable`` have derivatives. ``saved``: what backward graphs are given, inputs (``True``)
     and outputs, and their numbers. ``backward(given, wanted)``: the backward graph where these outputs have
     cotangents and these inputs want gradients, compiled when first asked for; ``None`` where nothing is to be
     computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get

@@ -127,9 +127,11 @@ def test_random_programs(seed):
         check(graph, args, budget=budget, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, row in TABLE.items() if row.vjp is not None and n != "routine_call"]
-)
+# no derivative by all of their arguments, or by a library's own means
+PARTLY = ("zeta", "betainc", "routine_call", "ufunc_call")
+
+
+@pytest.mark.parametrize("name", [n for n, r in TABLE.items() if r.vjp is not None and n not in PARTLY])
 def test_rows(name):
     """A row between two elementwise functions."""
     row = TABLE[name]

@@ -22,6 +22,8 @@ def inputs_of(sample: Any) -> list[Any]:
 def test_reference_of_lowered_row(row: OpDef) -> None:
     if isinstance(row.lower, Extern):
         pytest.skip("library calls have no loops")
+    if row.name == "with_derivative_of":
+        pytest.skip("it is gone before a graph is lowered")
     for sample in samples_of(row.name):
         args = inputs_of(sample)
         if any(a.size > SMALL for a in args):

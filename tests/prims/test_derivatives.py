@@ -27,7 +27,8 @@ TIES = {"cummax", "cummin", "sort", "partition"}
 PHASES = {"svd": (0, 2), "eigh": (1,)}
 # with derivatives that are right where they stand in for others, or that are others' (``stop_gradient`` has
 # none at all)
-STAND_INS = {"stop_gradient", "with_derivative_of", "lu_factor", "solve_factored", "routine_call"}
+STAND_INS = {"stop_gradient", "with_derivative_of", "lu_factor", "solve_factored"}
+STAND_INS |= {"routine_call", "ufunc_call", "library_call"}  # by the library that is called
 LIMIT = 60
 COUNT = 25
 
@@ -95,7 +96,10 @@ def random(rng, like):
 
 def directions(row, sample, seed):
     rng = np.random.default_rng(seed)
-    found = [random(rng, a) if is_inexact(a) else None for a in sample.args]
+    found = [
+        random(rng, a) if is_inexact(a) and i not in row.no_derivative_by else None
+        for i, a in enumerate(sample.args)
+    ]
     if row.name in HERMITIAN:
         found = [t + np.conj(np.swapaxes(t, -1, -2)) for t in found]
     return found

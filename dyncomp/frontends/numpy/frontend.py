@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
+from . import scipy_linalg
 from .data_dependent import selected
 from .masked_rules import dispatch, with_masked
 from .numpy_facts import ARRAY_TYPES, describe
@@ -93,6 +94,8 @@ class NumpyFrontend:
             return None
         if found is None and type(fn) is np.ufunc and takes_numbers(fn):
             return dispatch(ufunc_rule(fn), None)
+        if found is None and type(fn) is FunctionType and str(fn.__module__).startswith("scipy.linalg."):
+            return scipy_linalg.find(fn)
         return found
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:

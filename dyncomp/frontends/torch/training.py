@@ -39,7 +39,7 @@ def function(pair: GradientPair, bare: bool = True) -> Callable[..., Any]:
 
 
 def _check_writable(tensor: Any) -> None:
-    """The original runs, and raises, where autograd does not let a tensor be written to; views may be such."""
+    """The original runs, and raises, where autograd lets nobody write to a tensor; views may be such."""
     if tensor.is_leaf and tensor.requires_grad or tensor._base is not None or tensor.is_inference():
         raise _CannotRun("a write to a leaf that requires grad, or to a view")
 
@@ -72,7 +72,7 @@ class _Views:
 
 
 def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
-    """``apply`` of the graph's function: its results, and behind them the saved values that have derivatives."""
+    """``apply`` of the graph's function: its results, and behind them the saved values with derivatives."""
     run, symbols = pair.forward, pair.symbols
     count = pair.count
     hidden = tuple(k for k in pair.differentiable if k >= count)

@@ -102,7 +102,8 @@ def compared(expression: str, layout: str, backend: str, second: bool) -> str:
     if isinstance(found, Exception) or isinstance(expected, Exception):
         if isinstance(found, Exception) and isinstance(expected, Exception):
             return ""
-        return f"{type(found).__name__ if isinstance(found, Exception) else 'value'}: {str(found)[:300]}; torch {str(expected)[:200]}"
+        kind = type(found).__name__ if isinstance(found, Exception) else "value"
+        return f"{kind}: {str(found)[:300]}; torch {str(expected)[:200]}"
     if len(found[0]) != len(expected[0]):
         return "another number of results"
     if found[1] != expected[1]:

@@ -31,7 +31,8 @@ DC_INLINE TYPE dc_div_SUFFIX(TYPE a, TYPE b) {
   const bool zero = (big == 0) & !nan;
   const UNSIGNED divisor = zero ? (UNSIGNED)1 : big;
   const UNSIGNED ratio = (nan ? infinity : small) / (nan ? infinity : divisor);
-  const UNSIGNED scale = (UNSIGNED)1 / (zero ? (UNSIGNED)0 : big + small * ratio);
+  // the product is 0 there, which the compiler does not know: it would drop the division, and its status flag
+  const UNSIGNED scale = (UNSIGNED)1 / (zero ? big * big : big + small * ratio);
   const UNSIGNED first = turned ? a.im : a.re;
   const UNSIGNED second = turned ? a.re : a.im;
   const UNSIGNED moved = first * ratio;
