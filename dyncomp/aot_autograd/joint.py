@@ -17,9 +17,10 @@ from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
+from ..prims.derivatives.collect import CALLS
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import scalar, zeros
+from ..prims.pointwise.partials import Unknown, scalar, zeros
 from ..prims.table import TABLE
 
 Table = Mapping[str, OpDef]
@@ -137,7 +138,10 @@ class Reverse:
         except TypeError as error:
             raise refusal(node, str(error)) from error
         for var, cotangent in zip(node.inputs, found, strict=True):
-            if cotangent is not None:
+            if isinstance(cotangent, Unknown):
+                if var.name in self.on_the_way:
+                    raise refusal(node, cotangent.reason)
+            elif cotangent is not None:
                 self.add(var, cotangent)
 
     def _custom(self, node: Node, given: Sequence[Var]) -> None:
@@ -227,10 +231,15 @@ def _on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var
 def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
     """The row that says a node's derivatives, and their parameters: that of ``sin`` for ``math.sin``."""
     callee = node.kwargs.get("callee")
-    named = _by_path().get(callee.path) if callee is not None and callee.path else None
-    if named is None or named.scalar is None or named.scalar.arity != len(node.inputs):
-        return table[node.op], node.kwargs
-    return named, {}
+    path = "" if callee is None else callee.path
+    named = _by_path().get(path)
+    if named is not None and named.scalar is not None and named.scalar.arity == len(node.inputs):
+        return named, {}
+    row = table[node.op]
+    if path in CALLS:
+        vjp, jvp = CALLS[path]
+        row = replace(row, vjp=vjp, jvp=jvp)
+    return row, node.kwargs
 
 
 @functools.cache

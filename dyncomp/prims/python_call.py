@@ -3,6 +3,8 @@ routines of libraries."""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -72,6 +74,17 @@ def ufunc_ref(*arrays: object, callee: Callee, dtypes: tuple[DType, ...]) -> Any
     if any(r.dtype != dtype.numpy for r, dtype in zip(made, dtypes, strict=True)):
         raise TypeError(f"{callee.name} returned {made[0].dtype}, not {dtypes[0]}")
     return made if len(made) > 1 else made[0]
+
+
+@functools.lru_cache(maxsize=256)
+def ufunc_callee(ufunc: np.ufunc) -> Callee:
+    """A ufunc as a callee; one object for each, so that equal calls are found to be equal."""
+    name = ufunc.__name__
+    libraries = {"scipy.special": "scipy.special", "scipy.special._ufuncs": "scipy.special", "numpy": "numpy"}
+    for module, library in libraries.items():
+        if getattr(sys.modules.get(module), name, None) is ufunc:
+            return Callee(ufunc, name, (), (), path=f"{library}.{name}")
+    return Callee(ufunc, name, (), ())
 
 
 def ufunc_samples() -> Iterator[Sample]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...graph.ir import Callee, Var
+from ...graph.ir import Var
 from ...prims.layout import is_one, is_zero
+from ...prims.python_call import ufunc_callee
 from ...prims.table import TABLE as PRIMS
 from ..base import ArrayRef, StateGuard, TraceContext
 from ..rule_table import below
@@ -139,7 +140,7 @@ def _run(
         tx.states["scipy-errors"] = StateGuard(scipy_is_quiet, None, "scipy.special: errors are ignored")
         results = emit(tx, op, *ready)
     elif run is None:
-        results = emit(tx, "ufunc_call", *ready, callee=_callee(ufunc), dtypes=loop.outs)
+        results = emit(tx, "ufunc_call", *ready, callee=ufunc_callee(ufunc), dtypes=loop.outs)
     else:
         results = run(tx, loop, *ready)
     made = [
@@ -172,19 +173,16 @@ def _op_of_scipy(ufunc: np.ufunc) -> str | None:
 
 
 def scipy_is_quiet(obj: object, expected: object) -> bool:
-    """Whether scipy.special ignores errors of its functions, as it does by default."""
+    """Whether scipy.special ignores errors of its functions, as it does by default. Lack of memory, which it
+    reports, is nothing that happens to an op."""
     special = sys.modules.get("scipy.special")
-    return special is None or set(special.geterr().values()) == {"ignore"}
+    modes = {} if special is None else special.geterr()
+    return all(mode == "ignore" for error, mode in modes.items() if error != "memory")
 
 
 def takes_numbers(ufunc: np.ufunc) -> bool:
     """Whether it works element by element and has an inner loop for numbers."""
     return ufunc.signature is None and any(loop[0] not in "mMO" for loop in ufunc.types)
-
-
-@functools.lru_cache(maxsize=256)
-def _callee(ufunc: np.ufunc) -> Callee:
-    return Callee(ufunc, ufunc.__name__, (), ())  # one for each, so that equal calls are found to be equal
 
 
 def _mask(tx: TraceContext, where: object, outs: list[ArrayRef | None]) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..opdef import OpDef
 from ..pointwise.partials import pointwise_jvp, pointwise_vjp
-from . import complex_parts, linear_maps, matrices, scans, structure
+from . import complex_parts, linear_maps, matrices, scans, special_functions, structure
 
 Rule = Callable[..., Any]
 
@@ -45,6 +45,9 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
 }
 
+# Functions of libraries that graphs call, by path; those that a row names have the row's.
+CALLS: Mapping[str, tuple[Rule, Rule]] = special_functions.RULES
+
 # Rows that have none, and why; those whose results are no floating-point numbers need not be named.
 _OPAQUE = "what it calls is not known to dyncomp"
 REASONS: dict[str, str] = {
@@ -52,7 +55,6 @@ REASONS: dict[str, str] = {
     "library_call": _OPAQUE,
     "ufunc_call": _OPAQUE,
     "routine_call": _OPAQUE,
-    "digamma": "the trigamma function is no op",
     "nextafter": "it is a step of the number format",
     "lstsq": "its results depend on the rank",
     "wide_dot_general": "it is made of dot_general for one target, after differentiation",

@@ -11,11 +11,19 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ...dataclass import dataclass
 from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim
 
 Vars = Sequence[Var]
 Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """In place of a cotangent: there is none, and who needs it is told why."""
+
+    reason: str
 
 
 def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:

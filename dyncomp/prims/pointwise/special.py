@@ -83,7 +83,7 @@ _I1_FAR = (
     7.517296310842105e-18,
 )
 # fmt: on
-_BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)  # of even index, from 2
 
 
 def _bessel(order: int, near: tuple[float, ...], far: tuple[float, ...]) -> Callable[..., Any]:
@@ -121,6 +121,52 @@ def _bessel(order: int, near: tuple[float, ...], far: tuple[float, ...]) -> Call
 
 def _digamma(s: ScalarBuilder, x: Any) -> Any:
     """The asymptotic series beyond 10 (DLMF 5.11.2), which the recurrence leads to; reflection below zero."""
+
+    def number(value: float) -> Any:
+        return s.const(value, float64)
+
+    def far(y: Any, inverse: Any, series: Any) -> Any:
+        half = s.divide(number(0.5), y)
+        return s.subtract(s.subtract(s.log(y), half), s.multiply(series, inverse))
+
+    def reflected(value: Any, angle: Any, x: Any) -> Any:
+        turned = s.subtract(value, s.divide(number(math.pi), s.tan(angle)))
+        zero = number(0.0)
+        at_pole = s.where(s.equal(x, zero), s.negative(s.copysign(number(math.inf), x)), number(math.nan))
+        return s.where(s.equal(x, s.floor(x)), at_pole, turned)
+
+    series = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))
+    return _by_recurrence(s, x, series, far, lambda y: s.divide(number(-1.0), y), reflected)
+
+
+def _trigamma(s: ScalarBuilder, x: Any) -> Any:
+    """As :func:`_digamma` (DLMF 5.15.8)."""
+
+    def number(value: float) -> Any:
+        return s.const(value, float64)
+
+    def far(y: Any, inverse: Any, series: Any) -> Any:
+        least = s.add(s.divide(number(1.0), y), s.multiply(number(0.5), inverse))
+        return s.add(least, s.divide(s.multiply(series, inverse), y))
+
+    def reflected(value: Any, angle: Any, x: Any) -> Any:
+        turn = s.divide(number(math.pi), s.sin(angle))
+        turned = s.subtract(s.multiply(turn, turn), value)
+        return s.where(s.equal(x, s.floor(x)), number(math.inf), turned)
+
+    return _by_recurrence(s, x, _BERNOULLI, far, lambda y: s.divide(number(1.0), s.multiply(y, y)), reflected)
+
+
+def _by_recurrence(
+    s: ScalarBuilder,
+    x: Any,
+    series: tuple[float, ...],
+    far: Callable[..., Any],
+    step: Callable[..., Any],
+    reflected: Callable[..., Any],
+) -> Any:
+    """``far(y, 1/y**2, series in 1/y**2)`` beyond 10, less ``step(y)`` for each step of one on the way from
+    there; below zero ``reflected`` of the value at ``1 - x``, the angle and ``x``."""
     given = s.dtype(x)
     x = s.cast(x, float64)  # it cancels near the poles and the root
 
@@ -128,25 +174,20 @@ def _digamma(s: ScalarBuilder, x: Any) -> Any:
         return s.const(value, float64)
 
     one, zero = number(1.0), number(0.0)
-    reflected = s.less_equal(x, zero)
-    y = s.where(reflected, s.subtract(one, x), x)
+    is_below = s.less_equal(x, zero)
+    y = s.where(is_below, s.subtract(one, x), x)
     total = zero
     for _ in range(10):
         is_low = s.less(y, number(10.0))
-        total = s.subtract(total, s.where(is_low, s.divide(one, y), zero))
+        total = s.add(total, s.where(is_low, step(y), zero))
         y = s.where(is_low, s.add(y, one), y)
     inverse = s.divide(one, s.multiply(y, y))
-    series = number(_BERNOULLI[-1])
-    for c in _BERNOULLI[-2::-1]:
-        series = s.add(s.multiply(series, inverse), number(c))
-    half = s.divide(number(0.5), y)
-    value = s.subtract(s.subtract(s.log(y), half), s.multiply(series, inverse))
-    value = s.add(value, total)
+    summed = number(series[-1])
+    for c in series[-2::-1]:
+        summed = s.add(s.multiply(summed, inverse), number(c))
+    value = s.add(far(y, inverse, summed), total)
     angle = s.multiply(s.subtract(x, s.trunc(x)), number(math.pi))
-    turned = s.subtract(value, s.divide(number(math.pi), s.tan(angle)))
-    at_pole = s.where(s.equal(x, zero), s.negative(s.copysign(number(math.inf), x)), number(math.nan))
-    below = s.where(s.equal(x, s.floor(x)), at_pole, turned)
-    return s.cast(s.where(reflected, below, value), given)
+    return s.cast(s.where(is_below, reflected(value, angle, x), value), given)
 
 
 def _ndtri(s: ScalarBuilder, p: Any) -> Any:
@@ -308,6 +349,16 @@ ROWS: tuple[OpDef, ...] = (
         eps=64.0,
         absolute=16.0,
         names=("scipy.special.psi", "torch.digamma", "torch.special.digamma"),
+        partials=partials.of_x(lambda ops, x, out: ops.trigamma(x)),
+    ),
+    decomposed(
+        "trigamma",
+        "polygamma(1, x)",
+        "Derivative of digamma; inf at the poles.",
+        _trigamma,
+        cost=120,
+        eps=64.0,
+        no_derivative="the tetragamma function is no op",
     ),
     decomposed(
         "ndtri",
