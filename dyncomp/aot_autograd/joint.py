@@ -230,8 +230,7 @@ def _on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var
 
 def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
     """The row that says a node's derivatives, and their parameters: that of ``sin`` for ``math.sin``."""
-    callee = node.kwargs.get("callee")
-    path = "" if callee is None else callee.path
+    path = _path(node)
     named = _by_path().get(path)
     if named is not None and named.scalar is not None and named.scalar.arity == len(node.inputs):
         return named, {}
@@ -240,6 +239,14 @@ def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
         vjp, jvp = CALLS[path]
         row = replace(row, vjp=vjp, jvp=jvp)
     return row, node.kwargs
+
+
+def _path(node: Node) -> str:
+    """Of the function that a node calls."""
+    callee = node.kwargs.get("callee")
+    if callee is not None:
+        return str(callee.path)
+    return f"library.{node.kwargs['function']}" if node.op == "library_call" else ""
 
 
 @functools.cache
@@ -251,5 +258,5 @@ def refusal(node: Node, reason: str) -> NotDifferentiableError:
     """What says that a node has no derivative."""
     place = "" if node.loc is None else f" at {node.loc}"
     callee = node.kwargs.get("callee")
-    name = node.op if callee is None else callee.path or callee.name
+    name = _path(node) or (node.op if callee is None else callee.name)
     return NotDifferentiableError(f"{name}{place} cannot be differentiated: {reason}")

@@ -147,7 +147,9 @@ def arctan2(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
 
 
 def hypot(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-    return tuple(ops.divide(v, out) for v in inputs)
+    """0 at the origin."""
+    length = ops.where(ops.equal(out, zeros(ops, out)), scalar(ops, out, 1.0), out)
+    return tuple(ops.divide(v, length) for v in inputs)
 
 
 def extreme(larger: str) -> Partials:
@@ -181,8 +183,14 @@ def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
 
 
 def logaddexp(exp: str) -> Partials:
+    """``exp(v - out)``; of infinities that are equal the difference is 0, not NaN."""
+
     def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-        return tuple(getattr(ops, exp)(ops.subtract(v, out)) for v in inputs)
+        found = []
+        for v in inputs:
+            below = ops.where(ops.equal(v, out), scalar(ops, out, 0.0), ops.subtract(v, out))
+            found.append(getattr(ops, exp)(below))
+        return tuple(found)
 
     return partials
 
