@@ -94,8 +94,8 @@ def new_config() -> CaptureConfig:
 def _unwatched(
     graph: Graph, options: Options, examples: tuple[Any, ...], owner: ArrayOwner | None, on_status: object
 ) -> Compiled:
-    """A compiled graph that nobody tells of floating-point errors: for NumPy's warnings the original would run
-    again, which has no derivative, and the backward pass has infinities that the program does not have."""
+    """A compiled graph that tells nobody of floating-point errors: for NumPy's warnings the original would
+    run again, which has no derivative, and the backward pass has infinities that the program has not."""
     return pipeline.run_pipeline(graph, options, examples, owner, None)
 
 

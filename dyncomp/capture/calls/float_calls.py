@@ -1,5 +1,5 @@
-"""What may raise on Python floats and complex numbers that the graph computes: functions of ``math``, division,
-powers, magnitudes of complex numbers.
+"""What may raise on Python floats and complex numbers that the graph computes: functions of ``math``,
+division, powers, magnitudes of complex numbers.
 
 Each is a node that calls the function itself. Where that raises, the graph does, and the original runs; the
 results are outputs of the graph, so that no pass leaves such a node out.
@@ -101,7 +101,7 @@ def complex_operator(tracer: Tracer, name: str, operands: list[Var]) -> Value | 
 def _call(tracer: Tracer, function: Any, operands: list[Var], kind: type) -> Value:
     tracer.builder.loc = tracer.loc
     var = tracer.builder.emit("python_call", *operands, callee=_callee(function, kind))
-    result: Value = tracer.array_value(ArrayRef(var, "python", tracer.config.frontends[0].name))
+    result: ArrayValue = tracer.array_value(ArrayRef(var, "python", tracer.config.frontends[0].name))
     tracer.may_raise.append(result)
     return result
 

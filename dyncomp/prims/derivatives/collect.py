@@ -8,7 +8,17 @@ from typing import Any
 
 from ..opdef import OpDef
 from ..pointwise.partials import pointwise_jvp, pointwise_vjp
-from . import complex_parts, linear_maps, matrices, routines, scans, special_functions, structure
+from . import (
+    complex_parts,
+    linear_maps,
+    matrices,
+    routines,
+    scans,
+    scipy_linalg,
+    scipy_others,
+    special_functions,
+    structure,
+)
 
 Rule = Callable[..., Any]
 
@@ -45,9 +55,14 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
 }
 
-# Functions of libraries that graphs call, by path (NumPy's routines by their names in ``library_call``); those
-# that a row names have the row's.
-CALLS: Mapping[str, tuple[Rule, Rule]] = {**special_functions.RULES, **routines.RULES}
+# Functions of libraries that graphs call, by path (NumPy's routines by their names in ``library_call``).
+# Those that a row names have the row's.
+CALLS: Mapping[str, tuple[Rule, Rule | None]] = {
+    **special_functions.RULES,
+    **scipy_linalg.RULES,
+    **scipy_others.RULES,
+    **routines.RULES,
+}
 
 # Rows that have none, and why; those whose results are no floating-point numbers need not be named.
 _OPAQUE = "what it calls is not known to dyncomp"
