@@ -20,7 +20,7 @@ from ..graph.rewrite import Rebuilder
 from ..prims.derivatives.collect import CALLS
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import Unknown, scalar, zeros
+from ..prims.pointwise.partials import Unknown, in_sizes_of, scalar, zeros
 from ..prims.table import TABLE
 
 Table = Mapping[str, OpDef]
@@ -109,6 +109,7 @@ class Reverse:
 
     def add(self, var: Var, cotangent: Var) -> None:
         if var.name in self.on_the_way:
+            cotangent = in_sizes_of(self.ops, cotangent, var)
             known = self.cotangents.get(var.name)
             self.cotangents[var.name] = cotangent if known is None else self.ops.add(known, cotangent)
 
@@ -237,7 +238,7 @@ def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
     row = table[node.op]
     if path in CALLS:
         vjp, jvp = CALLS[path]
-        row = replace(row, vjp=vjp, jvp=jvp)
+        row = replace(row, vjp=vjp, jvp=jvp, no_derivative="")
     return row, node.kwargs
 
 

@@ -53,14 +53,14 @@ def _is_turned(x: ArrayRef) -> bool:
 
 def _square(tx: TraceContext, value: object) -> ArrayRef:
     x = _operand(tx, value, 2)
-    if not same(x.shape[0], x.shape[1]):
+    if not x.shape[0] == x.shape[1]:
         raise Unsupported(f"a routine of {LIBRARY} on a matrix that is not square")
     return x
 
 
 def _right(tx: TraceContext, value: object, matrix: ArrayRef) -> ArrayRef:
     b = _operand(tx, value, 1, 2)
-    if not same(b.shape[0], matrix.shape[0]):
+    if not b.shape[0] == matrix.shape[0]:
         raise Unsupported("a right-hand side of another size than the matrix")
     return b
 
@@ -83,18 +83,16 @@ def _called(
     options: dict[str, Any] | None = None,
     small: list[np.ndarray[Any, Any]] | None = None,
 ) -> list[Var]:
-    given = small or list(map(_small, inputs))
-    if len(given) == 2 and given[1].ndim == 2:
-        given[1] = given[1][:3, :2].copy(order="A")
-    return call(tx, LIBRARY, name, inputs, shapes, given, options or {})
+    """A routine on a square matrix and perhaps a right-hand side."""
+    examples = [_small(ref, 3 - k) for k, ref in enumerate(inputs)] if small is None else small
+    return call(tx, LIBRARY, name, inputs, shapes, examples, options or {})
 
 
-def _small(ref: ArrayRef) -> np.ndarray[Any, Any]:
+def _small(ref: ArrayRef, columns: int, rows: int = 3) -> np.ndarray[Any, Any]:
     """A small array of the same type and layout; a square matrix is positive definite."""
-    shape = (4, 3) if ref.ndim == 2 and not same(ref.shape[0], ref.shape[1]) else (3,) * ref.ndim
-    made = np.ones(shape, ref.dtype.numpy)
+    made = np.ones((rows, columns)[: ref.ndim], ref.dtype.numpy)
     if ref.ndim == 2:
-        made[:3] += 3 * np.eye(3, dtype=made.dtype)
+        made[np.diag_indices(min(rows, columns))] += 3
     return np.asfortranarray(made) if _is_turned(ref) and not ref.var.type.is_contiguous else made
 
 
@@ -176,10 +174,10 @@ def lu_solve(
     _refuse_overwriting(overwrite_b)
     lu, piv = lu_and_piv
     factors, pivots = _square(tx, lu), as_ref(tx, piv)
-    if pivots.ndim != 1 or not pivots.dtype.is_integer or not same(pivots.shape[0], factors.shape[0]):
+    if pivots.ndim != 1 or not pivots.dtype.is_integer or not pivots.shape[0] == factors.shape[0]:
         raise Unsupported("scipy.linalg.lu_solve with these pivots")
     factors, right = _common(tx, factors, _right(tx, b, factors))
-    small = [_small(factors), np.arange(3, dtype=pivots.dtype.numpy), _small(right)]
+    small = [_small(factors, 3), np.arange(3, dtype=pivots.dtype.numpy), _small(right, 2)]
     options = {"trans": _TRANSPOSED[trans], "check_finite": bool(check_finite)}
     return array_of(_called(tx, "lu_solve", [factors, pivots, right], [right.shape], options, small)[0])
 
@@ -284,13 +282,13 @@ def svd(
     if not compute_uv:
         return svdvals(tx, a, check_finite=check_finite)
     m, n = x.shape
-    least = _least(tx, x)
+    least = _least(x)
     shapes = [(m, m), (least,), (n, n)] if full_matrices else [(m, least), (least,), (least, n)]
     options = {"full_matrices": bool(full_matrices), "check_finite": bool(check_finite)}
-    return tuple(map(array_of, _called(tx, "svd", [x], shapes, options)))
+    return tuple(map(array_of, _called(tx, "svd", [x], shapes, options, [_small(x, 3, 4)])))
 
 
-def _least(tx: TraceContext, x: ArrayRef) -> Dim:
+def _least(x: ArrayRef) -> Dim:
     m, n = x.shape
     return m if m <= n else n
 
@@ -299,7 +297,11 @@ def _least(tx: TraceContext, x: ArrayRef) -> Dim:
 def svdvals(tx: TraceContext, a: object, overwrite_a: object = False, check_finite: Any = True) -> ArrayRef:
     _refuse_overwriting(overwrite_a)
     x = _operand(tx, a, 2)
-    return array_of(_called(tx, "svdvals", [x], [(_least(tx, x),)], {"check_finite": bool(check_finite)})[0])
+    return array_of(
+        _called(tx, "svdvals", [x], [(_least(x),)], {"check_finite": bool(check_finite)}, [_small(x, 3, 4)])[
+            0
+        ]
+    )
 
 
 @rule(LIBRARY)
@@ -317,9 +319,9 @@ def qr(
         raise Unsupported("scipy.linalg.qr with these arguments")
     x = _operand(tx, a, 2)
     m, n = x.shape
-    least = _least(tx, x) if mode == "economic" else m
+    least = _least(x) if mode == "economic" else m
     options = {"mode": mode, "check_finite": bool(check_finite)}
-    return tuple(map(array_of, _called(tx, "qr", [x], [(m, least), (least, n)], options)))
+    return tuple(map(array_of, _called(tx, "qr", [x], [(m, least), (least, n)], options, [_small(x, 3, 4)])))
 
 
 # -- functions of matrices ------------------------------------------------------------------------

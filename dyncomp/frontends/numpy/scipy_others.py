@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,13 @@ def _cosine(name: str) -> None:
 
 for _name in ("dct", "idct", "dst", "idst"):
     _cosine(_name)
+
+
+@rule(FFT)
+def next_fast_len(tx: TraceContext, target: object, real: object = False) -> int:
+    library: Any = sys.modules[FFT]
+    found: int = library.next_fast_len(int(integer(target, "a number of points")), bool(real))
+    return found
 
 
 # -- distances --------------------------------------------------------------------------------------

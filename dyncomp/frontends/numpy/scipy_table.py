@@ -6,6 +6,7 @@ SciPy may be imported later than rules are collected, or never: functions are fo
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from types import FunctionType, NoneType
@@ -23,6 +24,7 @@ from . import promote
 from .operands import emit
 
 RULES: dict[tuple[str, str], Rule] = {}
+_KINDS = (FunctionType, type(functools.cache(id)))
 _MODULES = ("scipy.linalg", "scipy.fft", "scipy.spatial.distance")
 
 
@@ -38,7 +40,7 @@ def rule(module: str) -> Callable[[Rule], Rule]:
 
 def find(function: object) -> Rule | None:
     """The rule of one of SciPy's functions."""
-    if type(function) is not FunctionType and not is_transform(function):
+    if type(function) not in _KINDS and not is_transform(function):
         return None
     name, defined = function.__name__, str(function.__module__)  # type: ignore[attr-defined]
     for module in _MODULES if defined.startswith("scipy.") else ():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...graph.ir import Ops, Var
-from ..pointwise.partials import scalar
+from ..pointwise.partials import scalar, total
 from ..scipy_routines import routine_callee
 from . import linear_maps
 from .matrices import adjoint
@@ -73,6 +73,22 @@ def cdist_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, metric: str) 
     return pulled(first, second, weights), pulled(second, first, adjoint(ops, weights))
 
 
+def cdist_jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, *, metric: str) -> Var | None:
+    """By ``(a - b) @ (da - db)`` of each pair."""
+    (a, b), (ta, tb) = inputs, tangents
+    terms = []
+    if ta is not None:
+        own = ops.reduce_sum(ops.multiply(a, ta), axes=(1,))
+        spread = ops.broadcast_in_dim(own, shape=outputs[0].shape, dims=(0,))
+        terms.append(ops.subtract(spread, ops.matmul(ta, adjoint(ops, b))))
+    if tb is not None:
+        own = ops.reduce_sum(ops.multiply(b, tb), axes=(1,))
+        spread = ops.broadcast_in_dim(own, shape=outputs[0].shape, dims=(1,))
+        terms.append(ops.subtract(spread, ops.matmul(a, adjoint(ops, tb))))
+    found = total(ops, terms)
+    return None if found is None else _weights(ops, found, outputs[0], metric)
+
+
 RULES: Mapping[str, Rules] = {
     **{
         f"{FFT}.{name}": in_order((vjp, _again(name)))
@@ -84,5 +100,5 @@ RULES: Mapping[str, Rules] = {
             **{name: _trigonometric_vjp(name) for name in ("dct", "idct", "dst", "idst")},
         }.items()
     },
-    "scipy.spatial.distance.cdist": in_order((cdist_vjp, None)),
+    "scipy.spatial.distance.cdist": in_order((cdist_vjp, cdist_jvp)),
 }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...dataclass import dataclass
-from ...graph.ir import Ops, Var
+from ...graph.ir import Ops, Var, same_shape
 from ...symbolic.integers import Dim
 
 Vars = Sequence[Var]
@@ -34,6 +34,18 @@ def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
 
 def zeros(ops: Ops, x: Var) -> Var:
     return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
+
+
+def in_sizes_of(ops: Ops, derivative: Var, of: Var) -> Var:
+    """A derivative in the very sizes of its value. Of equal sizes that have two symbols, as those of a square
+    matrix, rules give either."""
+    if same_shape(derivative.shape, of.shape) or derivative.ndim != of.ndim:
+        return derivative
+    if not all(a == b for a, b in zip(derivative.shape, of.shape)):
+        return derivative
+    starts, steps = (0,) * of.ndim, (1,) * of.ndim
+    found: Var = ops.copy(ops.strided_slice(derivative, starts=starts, sizes=of.shape, steps=steps))
+    return found
 
 
 def conjugate(ops: Ops, x: Var) -> Var:
