@@ -17,6 +17,7 @@ from ..aot_autograd.expand import expand
 from ..aot_autograd.functionalize import functionalize
 from ..api import SESSION, compile_with
 from ..capture.entries.config import CaptureConfig
+from ..capture.environment.regions import captured_whole
 from ..dataclass import dataclass
 from ..errors import GraphBreakError, NotDifferentiableError
 from ..frontends.base import ArrayOwner
@@ -116,7 +117,7 @@ class Recorded:
         self.state = _Call()
         self.config = new_config()
         self.config.compile_graph = self._compile
-        self.compiled = compile_with(function, self.config)
+        self.compiled = compile_with(_with_own_results(function), self.config)
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Run, list[Any]]:
         """The value, the run, and the arguments as the run had them."""
@@ -189,6 +190,20 @@ class Recorded:
 
         compiled.call = recording
         return compiled
+
+
+@captured_whole
+def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` with copies of its results: a view has no value of its own in the graph."""
+
+    def owned(result: Any) -> Any:
+        return result.copy() if isinstance(result, np.ndarray) else result
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        value = function(*args, **kwargs)
+        return tuple([owned(v) for v in value]) if type(value) is tuple else owned(value)
+
+    return call
 
 
 def described(value: object) -> str:
