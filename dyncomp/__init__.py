@@ -23,6 +23,7 @@ from .errors import (
     ConstraintError,
     DyncompError,
     GraphBreakError,
+    NotBatchableError,
     NotDifferentiableError,
     RecompileError,
 )
@@ -30,8 +31,10 @@ from .pipeline import list_backends
 from .report.explain import Explanation, explain
 
 if TYPE_CHECKING:
-    from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
+    from .autodiff.api import grad, jvp, value_and_grad, vjp
+    from .autodiff.batches import vmap
     from .autodiff.custom import checkpoint, custom_vjp
+    from .autodiff.jacobians import hessian, jacobian
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
 
@@ -41,6 +44,7 @@ __all__ = [
     "DyncompError",
     "Explanation",
     "GraphBreakError",
+    "NotBatchableError",
     "NotDifferentiableError",
     "RecompileError",
     "allow_in_graph",
@@ -69,6 +73,7 @@ __all__ = [
     "substitute",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 _logs.configure(_os.environ)
 

@@ -42,6 +42,10 @@ class NotDifferentiableError(DyncompError):
     """A derivative was asked for of something that has none; says where in the program, and why."""
 
 
+class NotBatchableError(DyncompError):
+    """``vmap`` was asked for of something that cannot run for a whole batch; says where, and why."""
+
+
 class VerifyError(DyncompError):
     """An intermediate form breaks one of its own rules: a bug in dyncomp."""
 

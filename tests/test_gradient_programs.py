@@ -1,50 +1,72 @@
-"""Gradients of objective functions as they are written in practice, against differences of fourth order."""
+"""Gradients of objective functions as people write them, against central differences."""
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dyncomp
 
-from .gradient_programs import CASES as NUMPY
+pytest.importorskip("scipy")
 
-CASES = list(NUMPY)
-if importlib.util.find_spec("scipy") is not None:
-    from .gradient_programs_scipy import CASES as SCIPY
+from .objectives import Objective, statistics  # noqa: E402
 
-    CASES += SCIPY
-
-
-def differences(case, number):
-    """The gradient by one argument, an element at a time."""
-    x = case.args[number]
-    found = np.zeros(x.size)
-    for place in range(x.size):
-        step = 3e-4 * max(1.0, abs(x.flat[place]))
-
-        def at(k, place=place, step=step):
-            moved = x.copy()
-            moved.flat[place] += k * step
-            return case.function(*case.args[:number], moved, *case.args[number + 1 :])
-
-        found[place] = (at(-2) - 8 * at(-1) + 8 * at(1) - at(2)) / (12 * step)
-    return found.reshape(x.shape)
+OBJECTIVES = (*statistics.CASES,)
+STEP = 1e-5
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.function.__name__)
-def test_gradient(case):
-    by = dyncomp.value_and_grad(case.function, argnums=tuple(range(case.by)))
-    value, gradients = by(*case.args)
-    assert value == pytest.approx(case.function(*case.args), rel=1e-10)
-    for number, gradient in enumerate(gradients):
-        wanted = differences(case, number)
-        assert gradient.shape == wanted.shape
-        np.testing.assert_allclose(gradient, wanted, rtol=1e-6, atol=1e-6 * max(1e-3, np.abs(wanted).max()))
+def leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [leaf for key in tree for leaf in leaves(tree[key])]
+    if isinstance(tree, (list, tuple)):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [tree]
 
 
-def test_there_are_enough():
-    assert len({case.function.__name__ for case in CASES}) == len(CASES)
-    assert len(NUMPY) >= 60
+def rebuilt(tree: Any, new: Iterator[Any]) -> Any:
+    if isinstance(tree, dict):
+        return {key: rebuilt(part, new) for key, part in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(rebuilt(part, new) for part in tree)
+    return next(new)
+
+
+def difference(case: Objective, position: int, directions: list[Any]) -> float:
+    """Along these directions, of the fourth order."""
+    given = case.args[position]
+
+    def at(steps: int) -> float:
+        moved = (x + steps * STEP * d for x, d in zip(leaves(given), directions))
+        args = [*case.args]
+        args[position] = rebuilt(given, moved)
+        return case.f(*args)
+
+    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * STEP)
+
+
+def direction(rng: np.random.Generator, like: Any) -> Any:
+    real = rng.standard_normal(np.shape(like))
+    return real + 1j * rng.standard_normal(np.shape(like)) if np.iscomplexobj(like) else real
+
+
+@pytest.mark.parametrize("case", OBJECTIVES, ids=[case.f.__name__ for case in OBJECTIVES])
+def test_gradient(case: Objective) -> None:
+    value, gradients = dyncomp.value_and_grad(case.f, argnums=case.wrt)(*case.args)
+    np.testing.assert_allclose(value, case.f(*case.args), rtol=1e-10, atol=1e-13)
+    rng = np.random.default_rng(5)
+    for position, gradient in zip(case.wrt, gradients, strict=True):
+        given = leaves(case.args[position])
+        for _ in range(2):
+            directions = [direction(rng, x) for x in given]
+            found = sum(
+                np.sum(np.real(np.conj(d) * g)) for d, g in zip(directions, leaves(gradient), strict=True)
+            )
+            wanted = difference(case, position, directions)
+            np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=3e-8)
+
+
+def test_there_are_many() -> None:
+    assert len({case.f.__name__ for case in OBJECTIVES}) == len(OBJECTIVES) >= 20

@@ -13,8 +13,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from ..errors import NotDifferentiableError, Unsupported
-from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Node, OpTable, Var, ViewOf, same_shape
+from ..errors import Unsupported
+from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Loc, Node, OpTable, Var, ViewOf, same_shape
 from ..graph.rewrite import Rebuilder, emit_reshape, frozen_key, strides_agree, with_strides
 from ..prims.markers import STOP
 from ..prims.opdef import Marker
@@ -24,7 +24,7 @@ from ..symbolic.integers import Dim, hint, same
 class _Base:
     """Memory: an input's (``input`` is its number) or a fresh value's. ``value``: what it holds now."""
 
-    __slots__ = ("input", "type", "value", "var", "version", "writable")
+    __slots__ = ("input", "type", "value", "var", "version", "writable", "written_at")
 
     def __init__(self, var: Var, value: Var, input: int | None = None) -> None:
         self.var = var
@@ -33,6 +33,7 @@ class _Base:
         self.input = input
         self.version = 0
         self.writable = False
+        self.written_at: Loc | None = None
 
 
 class _Alias:
@@ -150,11 +151,9 @@ class _Functionalizer:
         lower = self.table[node.op].lower  # type: ignore[attr-defined]
         if isinstance(lower, Marker):
             first = len(aliases) - lower.variables(len(aliases), **node.kwargs)
-            if any(alias.base.version for alias in aliases[first:]):
-                raise NotDifferentiableError(
-                    "a function writes into an argument that it is differentiated by"
-                    + ("" if node.loc is None else f" ({node.loc})")
-                )
+            for alias in aliases[first:]:
+                if alias.base.version:
+                    raise lower.refusal(f"{lower.written} at {alias.base.written_at}")
         return tuple(map(self.read, aliases))
 
     # -- reading --------------------------------------------------------------------------------
@@ -197,6 +196,7 @@ class _Functionalizer:
             alias = alias.parent
         base.value = contents
         base.version += 1
+        base.written_at = self.builder.loc
         # what was just written need not be read back
         target.cached = value
         target.version = base.version
@@ -291,10 +291,10 @@ class _Outputs:
 
     def _window(self, alias: _Alias) -> ViewOf:
         type = alias.var.type
-        offset = _offset(alias)
-        if alias.base.input is not None:
-            return ViewOf("input", alias.base.input, type.shape, type.strides, offset)
-        return ViewOf("output", self.place[id(alias.base)], type.shape, type.strides, offset)
+        kind, index = "input", alias.base.input
+        if index is None:
+            kind, index = "output", self.place[id(alias.base)]
+        return ViewOf(kind, index, type.shape, type.strides, _offset(alias), _is_stopped(alias))
 
 
 def _offset(alias: _Alias) -> Dim:
@@ -305,6 +305,14 @@ def _offset(alias: _Alias) -> Dim:
         total = total + _view_offset(alias.node, alias.parent.var.type)
         alias = alias.parent
     return total
+
+
+def _is_stopped(alias: _Alias | None) -> bool:
+    while alias is not None:
+        if alias.node is not None and alias.node.op == STOP:
+            return True
+        alias = alias.parent
+    return False
 
 
 def _view_offset(node: Node, parent: ArrayType) -> Dim:

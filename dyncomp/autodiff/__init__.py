@@ -1,8 +1,10 @@
 """Derivatives of NumPy functions; see README.md."""
 
 from ..frontends.derivatives import stop_gradient
-from .api import grad, hessian, jacobian, jvp, value_and_grad, vjp
+from .api import grad, jvp, value_and_grad, vjp
+from .batches import vmap
 from .custom import checkpoint, custom_vjp
+from .jacobians import hessian, jacobian
 from .trees import register_tree
 
 __all__ = [
@@ -16,4 +18,5 @@ __all__ = [
     "stop_gradient",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

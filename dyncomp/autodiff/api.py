@@ -1,4 +1,4 @@
-"""``grad``, ``value_and_grad``, ``vjp``, ``jvp``, ``jacobian`` and ``hessian`` of NumPy functions."""
+"""``grad``, ``value_and_grad``, ``vjp`` and ``jvp`` of NumPy functions."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import contextlib
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .. import pipeline
-from ..aot_autograd.joint import joint
-from ..aot_autograd.pushforward import pushforward
 from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
-from ..capture.environment.regions import captured_whole, disable, is_compiling
-from ..errors import GraphBreakError, NotDifferentiableError
-from ..graph.ir import Graph
+from ..capture.environment.regions import captured_whole, is_compiling
+from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
+from ..frontends.derivatives import PLAIN
 from . import traced
 from .places import places
-from .record import Piece, Recorded, Run, described, new_config
+from .pullback import forward
+from .pullback import pullback as pullback_of
+from .record import Recorded, Run, described, new_config
+from .taped import taped, taped_pullback
+from .trees import mapped
 
 Function = Callable[..., Any]
+_MOST_KINDS = 64
 
 
 # -- gradients ----------------------------------------------------------------------------------
@@ -72,7 +73,7 @@ def _gradient(
 ) -> Function:
     key: tuple[object, ...]
     if wrt is None:
-        numbers, single = _numbers(argnums), isinstance(argnums, int)
+        numbers, single = argument_numbers(argnums), isinstance(argnums, int)
         key = ("by arguments", numbers, single, has_aux, with_value)
         both = traced.value_and_gradient(f, numbers, single, has_aux, name_of(f))
     else:
@@ -88,20 +89,25 @@ def name_of(f: Function) -> str:
 
 
 @captured_whole
-def derived(f: Function, key: object, made: Function) -> Function:
+def derived(
+    f: Function, key: object, made: Function, refusal: type[DyncompError] = NotDifferentiableError
+) -> Function:
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
-    captured code it is a part of the graph there."""
+    captured code it is a part of the graph there. ``refusal``: what is raised where there is none."""
 
-    own: dict[object, Function] = {}
+    own: dict[object, _Compiled] = {}
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
             return made(*args, **kwargs)
-        return _derivative(f, key, made, args, kwargs, own)
+        recorder = PLAIN.recorder
+        if recorder is not None and recorder.has_variables((args, kwargs)):
+            return recorder.call(derivative, args, kwargs)
+        return _derivative(f, key, made, args, kwargs, own, refusal)
 
     if is_compiling():
         return derivative
-    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made))  # type: ignore[attr-defined]
+    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made, refusal))  # type: ignore[attr-defined]
     return functools.wraps(f, updated=())(derivative)
 
 
@@ -111,7 +117,8 @@ def _derivative(
     made: Function,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    own: dict[object, Function],
+    own: dict[object, _Compiled],
+    refusal: type[DyncompError] = NotDifferentiableError,
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
     kept = _kept_by(f)
@@ -119,30 +126,84 @@ def _derivative(
         kept = own
     compiled = kept.get(key)
     if compiled is None:
-        compiled = kept[key] = compile_with(made, new_config())
-    return _whole(f, made, compiled, args, kwargs)
+        compiled = kept[key] = _Compiled(compile_with(made, new_config()))
+    return _whole(f, made, compiled, args, kwargs, refusal)
+
+
+class _Compiled:
+    """A compiled function, and what calls of it are known to be no single graph."""
+
+    def __init__(self, call: Function) -> None:
+        self.call = call
+        self.taped: dict[object, GraphBreakError] = {}
+
+
+def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
+    """What calls that break alike have in common."""
+    found: list[object] = [tuple(kwargs)]
+
+    def note(leaf: Any) -> None:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            found.append((leaf.shape, leaf.dtype))
+        else:
+            found.append((kind, leaf if kind in (int, bool, str) else None))
+
+    mapped(note, [*args, *kwargs.values()])
+    return tuple(found)
 
 
 def _whole(
-    f: Function, made: Function, compiled: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    f: Function,
+    made: Function,
+    compiled: _Compiled,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    refusal: type[DyncompError],
 ) -> Any:
+    kind = _kind_of(args, kwargs) if compiled.taped else None
+    problem = compiled.taped.get(kind)
+    if problem is None:
+        try:
+            return compiled.call(*args, **kwargs)
+        except GraphBreakError as error:
+            problem = error
+        kind = _kind_of(args, kwargs)
+        if len(compiled.taped) >= _MOST_KINDS:
+            compiled.taped.clear()
+        compiled.taped[kind] = problem.with_traceback(None)
     try:
-        return compiled(*args, **kwargs)
-    except GraphBreakError as error:
-        problem = error
+        if refusal is not NotDifferentiableError:
+            return _alone(f, made, args, kwargs, refusal, problem)
+        return taped(made, args, kwargs)
+    except NotDifferentiableError as error:
+        compiled.taped.pop(kind, None)
+        error.add_note(f"{name_of(f)} is not one graph: {problem}")
+        raise
+
+
+def _alone(
+    f: Function,
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    refusal: type[DyncompError],
+    problem: GraphBreakError,
+) -> Any:
+    """What there is no tape for: the program's own exceptions, else a refusal."""
     if problem.break_id in ("raise", "would-raise"):
-        with contextlib.suppress(NotDifferentiableError):
+        with contextlib.suppress(refusal):
             return made(*args, **kwargs)  # which raises what the program does
-    raise NotDifferentiableError(f"{name_of(f)} is not one graph: {problem}") from problem
+    raise refusal(f"{name_of(f)} is not one graph: {problem}") from problem
 
 
-def _fresh(f: Function, made: Function) -> tuple[Function, CaptureConfig]:
+def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
     config = new_config()
-    compiled = compile_with(made, config)
-    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs), config
+    compiled = _Compiled(compile_with(made, config))
+    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
 
 
-def _kept_by(f: Function) -> dict[object, Function] | None:
+def _kept_by(f: Function) -> dict[object, _Compiled] | None:
     """What was compiled of a function for derivatives: kept in the function itself."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
@@ -164,17 +225,18 @@ def _recorded(f: Function, numbers: tuple[int, ...]) -> Recorded:
     """``f`` compiled for derivatives by these arguments. A function keeps it: it is asked again and again."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
-        return Recorded(f, numbers)
+        return Recorded(f, numbers, forward)
     made = names.get("_dyncomp_recorded", {})
     if any(known.function is not f for known in made.values()):
         made = {}  # functools.wraps copied another function's
     if numbers not in made:
-        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers)}
-    return made[numbers]
+        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers, forward)}
+    found: Recorded = made[numbers]
+    return found
 
 
 def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[Recorded, Any, Run, list[Any]]:
-    """A call whose graph is run again: it may write nothing that it did not make."""
+    """A call whose gradient is asked for later: it may write nothing that it did not make."""
     recorded = _recorded(f, numbers)
     value, run, wanted = recorded.call(args, {})
     if run.piece.graph.mutations:
@@ -192,13 +254,17 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """
     if is_compiling():
         return traced.pulled_back(f, name_of(f))(*primals)
-    value, run, wanted, numbers = _run(f, primals)
-    # the program may write into its arrays before the cotangent is there
-    inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
+    try:
+        value, run, wanted, numbers = _run(f, primals)
+    except NotDifferentiableError as error:
+        if not isinstance(error.__cause__, GraphBreakError):
+            raise
+        return taped_pullback(traced.pulled_back(f, name_of(f)), primals)
+    pull = pullback_of(run, numbers)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given = _as_results(cotangent, value, "cotangent")
-        found = _pulled(run.piece, numbers)(inputs, *given)
+        found = pull(*given)
         return tuple(_like(g, a) for g, a in zip(_by_argument(run, found, wanted), primals))
 
     return value, pullback
@@ -232,38 +298,6 @@ def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tupl
     return value, run, wanted, tuple(k for k in numbers if k is not None)
 
 
-def _pulled(piece: Piece, numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
-    """What gives a piece's gradients of these outputs, from its inputs and their cotangents."""
-
-    def make() -> Graph:
-        made = joint(piece.graph, pipeline.op_table(), piece.wrt, numbers).graph
-        return _only(made, len(piece.graph.outputs))
-
-    return piece.compiled(("vjp", numbers), make)
-
-
-def _pushed(
-    run: Run, wanted: Sequence[Any], numbers: Sequence[int], value: Any, tangents: Sequence[Any]
-) -> Any:
-    piece = run.piece
-    directions = {id(a): _shaped(t, a, "tangent") for a, t in zip(wanted, tangents)}
-
-    def make() -> Graph:
-        made = pushforward(piece.graph, pipeline.op_table(), piece.wrt)
-        return _only(made, len(piece.graph.outputs))
-
-    given = [directions[id(run.inputs[k])] for k in piece.wrt]
-    found = iter(piece.compiled("jvp", make)(run.inputs, *given))
-    known = {k: next(found) for k, out in enumerate(piece.graph.outputs) if out.var.dtype.is_inexact}
-    results = [known[k] for k in numbers]
-    return tuple(results) if isinstance(value, tuple) else results[0]
-
-
-def _only(graph: Graph, first: int) -> Graph:
-    """A graph without its first outputs."""
-    return replace(graph, outputs=graph.outputs[first:])
-
-
 def _results(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
@@ -283,104 +317,7 @@ def _shaped(given: Any, like: Any, what: str) -> Any:
     return np.ascontiguousarray(array, wanted.dtype).reshape(wanted.shape)
 
 
-# -- whole Jacobians ------------------------------------------------------------------------------
-def jacobian(f: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") -> Function:
-    """The derivatives of all elements of ``f``'s result, an array, by all elements of an argument (a tuple of
-    such for several ``argnums``): an array of the result's shape followed by the argument's.
-
-    ``mode``: ``"forward"`` (a run for each element of the arguments), ``"reverse"`` (one for each of the
-    result), or ``"auto"``: whichever are fewer. Real numbers only. Raises as :func:`grad` does.
-    """
-    if mode not in ("auto", "forward", "reverse"):
-        raise ValueError(f"mode is 'auto', 'forward' or 'reverse', not {mode!r}")
-    numbers, single = _numbers(argnums), isinstance(argnums, int)
-
-    def found(*args: Any) -> Any:
-        made = _jacobians(f, args, numbers, mode)
-        return made[0] if single else tuple(made)
-
-    return _left_alone(functools.wraps(f)(found))
-
-
-def hessian(f: Function, argnum: int = 0) -> Function:
-    """The second derivatives of ``f``, a function with a real scalar result, by one argument: an array of its
-    shape twice. Raises as :func:`grad` does."""
-    (number,) = _numbers(argnum)
-
-    def found(*args: Any) -> Any:
-        recorded, value, run, (array,) = _kept(f, (number,), args)
-        piece = run.piece
-        scalar = run.number_of(value)
-        real = np.asarray(value).dtype.kind == array.dtype.kind == "f"
-        if np.ndim(value) != 0 or not real or scalar is None:
-            raise TypeError(
-                f"hessian needs a function with a real scalar result: {recorded.name} gives "
-                f"{described(value)}"
-            )
-        if not piece.wrt:
-            return np.zeros(array.shape * 2, array.dtype)
-
-        def make() -> Graph:
-            table = pipeline.op_table()
-            first = joint(piece.graph, table, piece.wrt, [scalar], ones=True).graph
-            count = len(piece.graph.outputs)
-            second = joint(first, table, piece.wrt, [count]).graph
-            return _only(second, count + 1)
-
-        run_product = piece.compiled("hessian", make)
-        rows = [run_product(run.inputs, unit)[0] for unit in _units(array)]
-        return np.stack(rows).reshape(array.shape * 2) if rows else np.zeros(array.shape * 2, array.dtype)
-
-    return _left_alone(functools.wraps(f)(found))
-
-
-def _jacobians(f: Function, args: Sequence[Any], numbers: tuple[int, ...], mode: str) -> list[Any]:
-    recorded, value, run, wanted = _kept(f, numbers, args)
-    output = run.number_of(value)
-    if output is None or np.asarray(value).dtype.kind != "f" or any(a.dtype.kind != "f" for a in wanted):
-        raise TypeError(
-            f"jacobian needs a function of real arrays with one as its result: {recorded.name} gives "
-            f"{described(value)}"
-        )
-    result = np.asarray(value)
-    if mode == "forward" or (mode == "auto" and sum(a.size for a in wanted) < result.size):
-        made = []
-        for k, array in enumerate(wanted):
-            columns = []
-            for unit in _units(array):
-                directions = [unit if i == k else np.zeros_like(a) for i, a in enumerate(wanted)]
-                columns.append(np.asarray(_pushed(run, wanted, (output,), value, directions)))
-            stacked = np.stack(columns, axis=-1) if columns else np.zeros((*result.shape, 0))
-            made.append(stacked.reshape(result.shape + array.shape))
-        return made
-
-    run_product = _pulled(run.piece, (output,))
-    rows = [_by_argument(run, run_product(run.inputs, unit), wanted) for unit in _units(result)]
-    return [
-        np.stack([row[k] for row in rows]).reshape(result.shape + a.shape)
-        if rows
-        else np.zeros(result.shape + a.shape, a.dtype)
-        for k, a in enumerate(wanted)
-    ]
-
-
-def _units(array: Any) -> list[Any]:
-    """Arrays that are one at one place, in order."""
-    made = []
-    for place in range(array.size):
-        unit = np.zeros(array.shape, array.dtype)
-        unit.reshape(-1)[place] = 1
-        made.append(unit)
-    return made
-
-
-# -- functions that captured code does not look into ------------------------------------------------
-def _left_alone(function: Any) -> Function:
-    found: Function = disable(function, recursive=False, reason="a derivative is compiled by itself")
-    return found
-
-
-def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not numbers or any(not isinstance(k, int) or isinstance(k, bool) or k < 0 for k in numbers):
         raise ValueError(

@@ -42,6 +42,22 @@ def mapped(make: Callable[[Any], Any], tree: Any) -> Any:
     return make(tree)
 
 
+def mapped_along(make: Callable[[Any, Any], Any], tree: Any, axes: Any) -> Any:
+    """The tree with ``make(leaf, axis)`` in place of each leaf, in order. ``axes``: an axis (or ``None``) for
+    all of the tree, or a dict, list or tuple like it with what is for its children."""
+    if axes is None or isinstance(axes, int):
+        return mapped(lambda leaf: make(leaf, axes), tree)
+    kind = type(tree)
+    if isinstance(axes, dict):
+        if not isinstance(tree, dict) or axes.keys() != tree.keys():
+            raise ValueError(f"axes {axes!r} are for another dict")
+        return kind([(key, mapped_along(make, child, axes[key])) for key, child in tree.items()])
+    if not isinstance(tree, (list, tuple)) or len(axes) != len(tree):
+        raise ValueError(f"axes {axes!r} are for a list or tuple of {len(axes)}")
+    children = [mapped_along(make, child, axis) for child, axis in zip(tree, axes)]
+    return kind(*children) if hasattr(kind, "_fields") else kind(children)
+
+
 def leaves(tree: Any) -> list[Any]:
     """All leaves, in order."""
     found: list[Any] = []

@@ -1,8 +1,9 @@
-"""Markers: nodes that ask for a derivative of what is around them in the graph.
+"""Markers: nodes that ask for a derivative of what is around them in the graph, or for it for a whole batch.
 
 Capture emits them for ``dyncomp.grad`` and its like in captured code; ``aot_autograd/expand.py`` replaces
 them before anything else looks at the graph. Variables are copies that the graph makes itself, so that a
-derivative by them is one of what comes behind.
+derivative by them is one of what comes behind. What is made of elements of a batch is never computed: it says
+what is to be computed for the whole batch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..dtypes import ALL
+from ..errors import NotBatchableError
 from ..graph.ir import ArrayType, Ops, Var, array_type
+from ..symbolic.integers import Dim
 from .kit import Array
 from .opdef import Extern, Marker, OpDef, Sample, Tolerance
 from .shape_samples import copy_samples
@@ -25,6 +28,8 @@ AFTER = "after"
 # The view through which no derivative goes, and the marker that derivatives go through in their own way.
 STOP = "stop_gradient"
 CUSTOM = "custom_gradient"
+# An element of a batch, and values for the whole batch.
+ELEMENT, BATCH = "element", "batch"
 
 Types = tuple[ArrayType, ...]
 
@@ -55,6 +60,16 @@ def custom_meta(*types: ArrayType, outputs: int) -> Types:
     rest = types[2 * outputs :]
     _check_like(rest[: len(rest) // 2], rest[len(rest) // 2 :], "gradient")
     return types[:outputs]
+
+
+def element_meta(whole: ArrayType) -> ArrayType:
+    if not whole.shape:
+        raise ValueError("a batch needs a dimension")
+    return ArrayType(whole.dtype, whole.shape[1:], whole.strides[1:], whole.device)
+
+
+def batch_meta(*types: ArrayType, outputs: int, size: Dim) -> Types:
+    return tuple(array_type(t.dtype, (size, *t.shape), t.device) for t in types[:outputs])
 
 
 def end_meta(*types: ArrayType, number: int) -> Types:
@@ -127,6 +142,30 @@ ROWS = (
         no_derivative="a function with a custom_vjp has none in forward mode",
         doc="Of `outputs` values, a stand-in for the cotangent of each, gradients made of the stand-ins, and "
         "what they are gradients by: the values, with these gradients.",
+    ),
+    OpDef(
+        ELEMENT,
+        (),
+        element_meta,
+        _is_no_value,
+        lower=Marker(),
+        dtypes=ALL,
+        no_derivative="it is replaced by what it asks for",
+        doc="An element of a batch, which is axis 0 of the input: any one, in code that is to run for all.",
+    ),
+    OpDef(
+        BATCH,
+        ("outputs", "size"),
+        batch_meta,
+        _is_no_value,
+        lower=Marker(
+            lambda count, outputs, size: count - outputs,
+            NotBatchableError,
+            "a function under vmap writes into an argument that it is mapped over",
+        ),
+        dtypes=ALL,
+        no_derivative="it is replaced by what it asks for",
+        doc="Of `outputs` values, and elements of a batch of `size`: the values for each element, in axis 0.",
     ),
     OpDef(
         BEGIN,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
-from . import scipy_table
 from .data_dependent import selected
 from .masked_rules import dispatch, with_masked
 from .numpy_facts import ARRAY_TYPES, describe
@@ -46,9 +45,8 @@ _MODULES = (
     "attributes",
     "types",
     "derivatives",
+    "batching",
 )
-
-_SCIPY_MODULES = ("scipy_linalg", "scipy_others")
 
 # methods whose rule is that of the function of the same name
 FUNCTION_METHODS = (
@@ -79,8 +77,6 @@ class NumpyFrontend:
         collected = RuleTable()
         for name in _MODULES:
             collected.update(import_module(f"{__package__}.{name}").TABLE)
-        for name in _SCIPY_MODULES:
-            import_module(f"{__package__}.{name}")
         for name in FUNCTION_METHODS:
             rule = collected.functions.get(getattr(np, name))
             if rule is not None:
@@ -97,9 +93,6 @@ class NumpyFrontend:
             return None
         if found is None and type(fn) is np.ufunc and takes_numbers(fn):
             return dispatch(ufunc_rule(fn), None)
-        if found is None:
-            rule = scipy_table.find(fn)
-            return None if rule is None else dispatch(rule, None)
         return found
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
@@ -132,6 +125,9 @@ class NumpyFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return cls is np.errstate and all(mode in ("ignore", "warn") for mode in kwargs.values())
 
+    def acts_when_made(self, cls: type) -> bool:
+        return False
+
     def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         return None
 
@@ -155,7 +151,6 @@ class NumpyFrontend:
             or obj is np._NoValue
             or issubclass(type(obj), _CONSTANT_TYPES)
             or _is_numpy_type(obj)
-            or scipy_table.is_transform(obj)
         )
 
 

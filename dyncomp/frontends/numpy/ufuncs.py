@@ -11,9 +11,8 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...graph.ir import Var
+from ...graph.ir import Callee, Var
 from ...prims.layout import is_one, is_zero
-from ...prims.python_call import ufunc_callee
 from ...prims.table import TABLE as PRIMS
 from ..base import ArrayRef, StateGuard, TraceContext
 from ..rule_table import below
@@ -37,7 +36,12 @@ from .ufunc_emit import Loop, emitter, full_like, sets_flags
 from .views import in_memory_as
 
 TABLE = RuleTable()
-_SCIPYS = {path: row.name for row in PRIMS.values() for path in row.names_in("scipy.special")}
+# by the ufunc's own name: its path in scipy.special, and the op
+_SCIPYS = {
+    path.rpartition(".")[2]: (path, row.name)
+    for row in PRIMS.values()
+    for path in row.names_in("scipy.special")
+}
 
 
 def call_ufunc(
@@ -140,7 +144,7 @@ def _run(
         tx.states["scipy-errors"] = StateGuard(scipy_is_quiet, None, "scipy.special: errors are ignored")
         results = emit(tx, op, *ready)
     elif run is None:
-        results = emit(tx, "ufunc_call", *ready, callee=ufunc_callee(ufunc), dtypes=loop.outs)
+        results = emit(tx, "ufunc_call", *ready, callee=_callee(ufunc), dtypes=loop.outs)
     else:
         results = run(tx, loop, *ready)
     made = [
@@ -167,22 +171,25 @@ def is_numpys(ufunc: np.ufunc) -> bool:
 @functools.lru_cache(maxsize=256)
 def _op_of_scipy(ufunc: np.ufunc) -> str | None:
     """The op that a function of scipy.special is, if there is one."""
-    name = ufunc.__name__
-    op = _SCIPYS.get(name)
-    return op if op is not None and below(sys.modules.get("scipy.special"), name) is ufunc else None
+    path, op = _SCIPYS.get(ufunc.__name__, ("", ""))
+    return op if op and below(sys.modules.get("scipy.special"), path) is ufunc else None
 
 
 def scipy_is_quiet(obj: object, expected: object) -> bool:
-    """Whether scipy.special ignores errors of its functions, as it does by default. Lack of memory, which it
-    reports, is nothing that happens to an op."""
+    """Whether scipy.special ignores errors of its functions, as it does by default. (It raises for lack of
+    memory, of which ops need none.)"""
     special = sys.modules.get("scipy.special")
-    modes = {} if special is None else special.geterr()
-    return all(mode == "ignore" for error, mode in modes.items() if error != "memory")
+    return special is None or {v for k, v in special.geterr().items() if k != "memory"} == {"ignore"}
 
 
 def takes_numbers(ufunc: np.ufunc) -> bool:
     """Whether it works element by element and has an inner loop for numbers."""
     return ufunc.signature is None and any(loop[0] not in "mMO" for loop in ufunc.types)
+
+
+@functools.lru_cache(maxsize=256)
+def _callee(ufunc: np.ufunc) -> Callee:
+    return Callee(ufunc, ufunc.__name__, (), ())  # one for each, so that equal calls are found to be equal
 
 
 def _mask(tx: TraceContext, where: object, outs: list[ArrayRef | None]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import dtypes
@@ -17,6 +17,7 @@ from ...prims.table import TABLE as PRIMS
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import broadcast_to
 from .data_dependent import nonzero
+from .gradients import is_differentiated, requires, where_true, with_gradient
 from .library import torch
 from .operands import (
     Number,
@@ -179,7 +180,13 @@ def remainder_var(tx: TraceContext, a: object, b: object) -> Var:
         return found
     zero = to_var(tx, 0.0, common)
     signed = pointwise(tx, "copysign", zero, to_var(tx, a, common, may_overflow=True))
-    return pointwise(tx, "where", pointwise(tx, "equal", found, zero), signed, found)
+    out = pointwise(tx, "where", pointwise(tx, "equal", found, zero), signed, found)
+    operands = [to_var(tx, v, common, may_overflow=True) for v in (a, b)]
+    if not is_differentiated(tx, *operands):
+        return out
+    if requires(tx, operands[1]) or operands[0].shape != out.shape:
+        raise Unsupported("remainder by what requires a gradient, or is larger")
+    return with_gradient(tx, out, (operands[0], lambda cotangent: cotangent))
 
 
 def power_var(tx: TraceContext, a: object, b: object) -> Var:
@@ -439,20 +446,27 @@ def unary_var(tx: TraceContext, op: str, x: object, real: bool) -> Var:
     """``op(x)``; ``real``: a function of real numbers, integers become the default float dtype."""
     ref = need_tensor(x)
     dtype = float_type(ref.dtype) if real else ref.dtype
+    return convert(tx, pointwise(tx, op, convert(tx, ref.var, _computed_in(op, dtype))), dtype)
+
+
+def _computed_in(op: str, dtype: DType) -> DType:
+    """float32 for halves that the op does not take."""
     row = PRIMS[op]
     if dtype in row.dtypes or not dtype.is_float or not row.names:
-        return pointwise(tx, op, convert(tx, ref.var, dtype))
+        return dtype
     if not _takes_halves(op):
         raise Unsupported(f"{op} of {dtype}, which torch refuses on some devices")
-    return convert(tx, pointwise(tx, op, convert(tx, ref.var, dtypes.float32)), dtype)
+    return dtypes.float32
 
 
 @functools.cache
 def _takes_halves(op: str) -> bool:
     """Whether torch has the function for halves on CPUs, too."""
-    function = resolve(next(PRIMS[op].names_in("torch")))
+    row = PRIMS[op]
+    assert row.scalar is not None
+    function = resolve(next(row.names_in("torch")))
     try:
-        function(torch.empty(1, dtype=torch.bfloat16))
+        function(*[torch.ones(1, dtype=torch.bfloat16)] * row.scalar.arity)
     except NotImplementedError:
         return False
     return True
@@ -466,9 +480,15 @@ def _unary(op: str, real: bool = True) -> Callable[..., ArrayRef]:
     return rule
 
 
+def _named(arity: int) -> dict[str, str]:
+    """The op of each function of torch of so many tensors that a row names."""
+    rows = [row for row in PRIMS.values() if row.scalar is not None and row.scalar.arity == arity]
+    return {path: row.name for row in rows for path in row.names_in("torch")}
+
+
 # torch's name: (op, whether it is a function of real numbers)
 UNARY: dict[str, tuple[str, bool]] = {
-    **{path: (row.name, True) for row in PRIMS.values() for path in row.names_in("torch")},
+    **{path: (op, True) for path, op in _named(1).items()},
     **{n: (n, True) for n in ("rsqrt", "reciprocal")},
     **{n: (n, False) for n in ("isnan", "isinf", "isfinite", "signbit")},
 }
@@ -550,6 +570,19 @@ TABLE.both("maximum")(_extreme("maximum"))
 TABLE.both("minimum")(_extreme("minimum"))
 
 
+def _binary(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
+        only_defaults(out=out)
+        dtype = float_type(result_type(input, other))
+        return tensor(convert(tx, arithmetic(tx, op, input, other, _computed_in(op, dtype)), dtype))
+
+    return rule
+
+
+for _name, _op in _named(2).items():
+    (TABLE.function if "." in _name else TABLE.both)(_name)(_binary(_op))
+
+
 @TABLE.both("atan2", "arctan2")
 def atan2(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
@@ -607,12 +640,25 @@ def clamp_var(tx: TraceContext, x: object, low: object, high: object) -> Var:
         raise Unsupported("clamp of bools")
     if any(isinstance(b, float) and math.isnan(b) for b in bounds):
         raise Unsupported("clamp with a NaN bound")
-    out = to_var(tx, x, common)
-    if low is not None:
-        out = pointwise(tx, "maximum", out, to_var(tx, low, common))
-    if high is not None:
-        out = pointwise(tx, "minimum", out, to_var(tx, high, common))
-    return out
+    given = out = to_var(tx, x, common)
+    limits = [None if b is None else to_var(tx, b, common) for b in (low, high)]
+    for op, limit in zip(("maximum", "minimum"), limits):
+        if limit is not None:
+            out = pointwise(tx, op, out, limit)
+    if not is_differentiated(tx, given, *(b for b in limits if b is not None)):
+        return out
+    return _clamped(tx, out, given, limits)
+
+
+def _clamped(tx: TraceContext, out: Var, x: Var, limits: Sequence[Var | None]) -> Var:
+    """The clamped value with torch's derivative: 1 on the bounds as well."""
+    if any(b is not None and requires(tx, b) for b in limits) or x.shape != out.shape:
+        raise Unsupported("clamp with bounds that require a gradient, or that are larger")
+    inside = [
+        pointwise(tx, op, x, b) for op, b in zip(("greater_equal", "less_equal"), limits) if b is not None
+    ]
+    mask = inside[0] if len(inside) == 1 else pointwise(tx, "logical_and", *inside)
+    return with_gradient(tx, out, (x, where_true(tx, mask)))
 
 
 @TABLE.both("clamp", "clip")

@@ -34,10 +34,6 @@ def sinc(ops: Ops, x: Var) -> Var:
     return ops.divide(ops.sin(y), y)
 
 
-def relu(ops: Ops, x: Var) -> Var:
-    return ops.maximum(x, filled(ops, x, 0))
-
-
 def silu(ops: Ops, x: Var) -> Var:
     return ops.multiply(x, ops.sigmoid(x))
 
@@ -175,7 +171,6 @@ ROWS: tuple[OpDef, ...] = (
     _real("deg2rad", _scaled(math.pi / 180.0), widening(np.deg2rad), "Degrees to radians."),
     _real("rad2deg", _scaled(180.0 / math.pi), widening(np.rad2deg), "Radians to degrees."),
     _real("sinc", sinc, widening(np.sinc), "sin(pi x)/(pi x), 1 at 0.", extremes=False, absolute=32.0),
-    _real("relu", relu, widening(lambda x: np.maximum(x, x.dtype.type(0))), "maximum(x, 0)."),
     _real("silu", silu, widening(lambda x: x * (1 / (1 + np.exp(-x)))), "x*sigmoid(x).", extremes=False),
     _real(
         "softplus",

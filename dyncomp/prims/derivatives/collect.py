@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..opdef import OpDef
 from ..pointwise.partials import pointwise_jvp, pointwise_vjp
-from . import (
-    complex_parts,
-    linear_maps,
-    matrices,
-    routines,
-    scans,
-    scipy_linalg,
-    scipy_others,
-    special_functions,
-    structure,
-)
+from . import complex_parts, linear_maps, matrices, routines, scans, structure
 
 Rule = Callable[..., Any]
 
@@ -52,16 +42,8 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
         linear_maps.convolution_transpose_vjp,
         structure.bilinear_jvp("convolution_transpose"),
     ),
+    "routine_call": (routines.routine_vjp, None),
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
-}
-
-# Functions of libraries that graphs call, by path (NumPy's routines by their names in ``library_call``).
-# Those that a row names have the row's.
-CALLS: Mapping[str, tuple[Rule, Rule | None]] = {
-    **special_functions.RULES,
-    **scipy_linalg.RULES,
-    **scipy_others.RULES,
-    **routines.RULES,
 }
 
 # Rows that have none, and why; those whose results are no floating-point numbers need not be named.
@@ -70,7 +52,7 @@ REASONS: dict[str, str] = {
     "python_call": _OPAQUE,
     "library_call": _OPAQUE,
     "ufunc_call": _OPAQUE,
-    "routine_call": _OPAQUE,
+    "for_each": "it calls a library for each element of a batch",
     "nextafter": "it is a step of the number format",
     "lstsq": "its results depend on the rank",
     "wide_dot_general": "it is made of dot_general for one target, after differentiation",

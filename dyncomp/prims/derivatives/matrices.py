@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...device import CPU
+from ...dtypes import float64
 from ...graph.ir import Ops, Var
 from ..pointwise.partials import conjugate, scalar, total, zeros
 
@@ -20,7 +22,7 @@ Maybe = Var | None
 
 
 # -- building blocks --------------------------------------------------------------------------
-def adjoint(ops: Ops, x: Var) -> Var:
+def _turned(ops: Ops, x: Var) -> Var:
     """The conjugate transpose of the last two dimensions."""
     order = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
     turned = ops.transpose(x, perm=order)
@@ -28,7 +30,7 @@ def adjoint(ops: Ops, x: Var) -> Var:
     return found
 
 
-def product(ops: Ops, *factors: Var) -> Var:
+def _product(ops: Ops, *factors: Var) -> Var:
     found = factors[0]
     for factor in factors[1:]:
         found = ops.matmul(found, factor)
@@ -63,7 +65,7 @@ def _diagonal(ops: Ops, x: Var) -> Var:
     return found
 
 
-def with_diagonal(ops: Ops, x: Var, diagonal: Var) -> Var:
+def _with_diagonal(ops: Ops, x: Var, diagonal: Var) -> Var:
     found: Var = ops.update_diagonal(
         x, ops.convert(diagonal, dtype=x.dtype), offset=0, axis1=x.ndim - 2, axis2=x.ndim - 1
     )
@@ -73,11 +75,11 @@ def with_diagonal(ops: Ops, x: Var, diagonal: Var) -> Var:
 def _lower_half(ops: Ops, x: Var) -> Var:
     """The lower triangle with half of the diagonal."""
     lower = ops.tril(x, k=0)
-    return with_diagonal(ops, lower, ops.multiply(_diagonal(ops, x), scalar(ops, _diagonal(ops, x), 0.5)))
+    return _with_diagonal(ops, lower, ops.multiply(_diagonal(ops, x), scalar(ops, _diagonal(ops, x), 0.5)))
 
 
-def hermitian(ops: Ops, x: Var) -> Var:
-    found: Var = ops.multiply(ops.add(x, adjoint(ops, x)), scalar(ops, x, 0.5))
+def _hermitian(ops: Ops, x: Var) -> Var:
+    found: Var = ops.multiply(ops.add(x, _turned(ops, x)), scalar(ops, x, 0.5))
     return found
 
 
@@ -88,46 +90,126 @@ def _trace_with(ops: Ops, a: Var, b: Var) -> Var:
     return found
 
 
-def solved(ops: Ops, a: Var, b: Var) -> Var:
+def _solved(ops: Ops, a: Var, b: Var) -> Var:
     found: Var = ops.solve(a, b)
     return found
+
+
+def _through_triangle(ops: Ops, a: Var, b: Var, lower: bool) -> Var:
+    """The inverse of a triangular matrix times ``b``."""
+    found: Var = ops.solve_triangular(a, b, lower=lower, left=True)
+    return found
+
+
+def _by_triangle(ops: Ops, b: Var, a: Var, lower: bool) -> Var:
+    """``b`` times the inverse of a triangular matrix."""
+    found: Var = ops.solve_triangular(a, b, lower=lower, left=False)
+    return found
+
+
+def _triangle(ops: Ops, x: Var, lower: bool) -> Var:
+    found: Var = ops.tril(x, k=0) if lower else ops.triu(x, k=0)
+    return found
+
+
+def _known_diagonal(ops: Ops, x: Var) -> Var | None:
+    """The diagonal of a matrix that is known to be zero elsewhere."""
+    node = ops.builder.producer(x)
+    if node is None or node.op != "update_diagonal" or node.kwargs["offset"] != 0:
+        return None
+    base = ops.builder.producer(node.inputs[0])
+    is_zero = base is not None and base.op == "full" and base.kwargs["value"] == 0
+    return node.inputs[1] if is_zero and x.ndim == 2 else None
 
 
 # -- solutions, inverses, determinants --------------------------------------------------------
 def solve_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     a, b = inputs
     (x,) = outputs
-    grad_b = solved(ops, adjoint(ops, a), cts[0])  # type: ignore[arg-type]
-    if b.ndim == 1:
-        outer = ops.outer(grad_b, conjugate(ops, x))
+    if a.ndim == 2 and a.dtype is float64 and a.type.device == CPU:
+        # the solution has the same factors (``graph/passes/factors.py``)
+        grad_b = ops.solve_factored(a, *ops.lu_factor(a), cts[0], transposed=True)
     else:
-        outer = product(ops, grad_b, adjoint(ops, x))
-    return ops.negative(outer), grad_b
+        grad_b = _solved(ops, _turned(ops, a), cts[0])  # type: ignore[arg-type]
+    return ops.negative(_outer(ops, grad_b, x)), grad_b
+
+
+def _outer(ops: Ops, a: Var, b: Var) -> Var:
+    """``a`` times the conjugate transpose of ``b``, columns or vectors."""
+    return ops.outer(a, conjugate(ops, b)) if a.ndim == 1 else _product(ops, a, _turned(ops, b))
+
+
+def solve_factored_vjp(
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, transposed: bool
+) -> tuple[Maybe, ...]:
+    a, factors, pivots, _ = inputs
+    grad_b = ops.solve_factored(a, factors, pivots, cts[0], transposed=not transposed)
+    pair = (outputs[0], grad_b) if transposed else (grad_b, outputs[0])
+    return ops.negative(_outer(ops, *pair)), None, None, grad_b
+
+
+def solve_factored_jvp(
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, transposed: bool
+) -> Maybe:
+    ta, _, _, tb = tangents
+    right = None
+    if ta is not None:
+        right = ops.negative(ops.matmul(_turned(ops, ta) if transposed else ta, outputs[0]))
+    right = total(ops, (right, tb))
+    if right is None:
+        return None
+    found: Var = ops.solve_factored(*inputs[:3], right, transposed=transposed)
+    return found
+
+
+def solve_triangular_vjp(
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, lower: bool, left: bool
+) -> tuple[Maybe, ...]:
+    a, _ = inputs
+    (x,) = outputs
+    grad_b = ops.solve_triangular(_turned(ops, a), cts[0], lower=not lower, left=left)
+    product = _product(ops, grad_b, _turned(ops, x)) if left else _product(ops, _turned(ops, x), grad_b)
+    return ops.negative(_triangle(ops, product, lower)), grad_b
+
+
+def solve_triangular_jvp(
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, lower: bool, left: bool
+) -> Maybe:
+    (ta, tb), (x,) = tangents, outputs
+    right = None
+    if ta is not None:
+        part = _triangle(ops, ta, lower)
+        right = ops.negative(_product(ops, part, x) if left else _product(ops, x, part))
+    right = total(ops, (right, tb))
+    if right is None:
+        return None
+    found: Var = ops.solve_triangular(inputs[0], right, lower=lower, left=left)
+    return found
 
 
 def solve_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     (a, _), (ta, tb), (x,) = inputs, tangents, outputs
     right = None if ta is None else ops.negative(ops.matmul(ta, x))
     right = total(ops, (right, tb))
-    return None if right is None else solved(ops, a, right)
+    return None if right is None else _solved(ops, a, right)
 
 
 def inv_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
-    turned = adjoint(ops, outputs[0])
-    return (ops.negative(product(ops, turned, cts[0], turned)),)  # type: ignore[arg-type]
+    turned = _turned(ops, outputs[0])
+    return (ops.negative(_product(ops, turned, cts[0], turned)),)  # type: ignore[arg-type]
 
 
 def inv_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     if tangents[0] is None:
         return None
-    found: Var = ops.negative(product(ops, outputs[0], tangents[0], outputs[0]))
+    found: Var = ops.negative(_product(ops, outputs[0], tangents[0], outputs[0]))
     return found
 
 
 def det_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     (a,) = inputs
     scale = ops.multiply(cts[0], conjugate(ops, outputs[0]))
-    return (ops.multiply(_each(ops, scale, a), adjoint(ops, ops.inv(a))),)
+    return (ops.multiply(_each(ops, scale, a), _turned(ops, ops.inv(a))),)
 
 
 def det_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
@@ -152,7 +234,7 @@ def slogdet_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple
         scale = ops.complex(none if on_log is None else on_log, none if turn is None else turn)
     if scale is None:
         return (None,)
-    return (ops.multiply(_each(ops, scale, a), adjoint(ops, ops.inv(a))),)
+    return (ops.multiply(_each(ops, scale, a), _turned(ops, ops.inv(a))),)
 
 
 def slogdet_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
@@ -172,13 +254,17 @@ def cholesky_vjp(
     factor, ct = outputs[0], cts[0]
     assert ct is not None
     if upper:
-        factor, ct = adjoint(ops, factor), adjoint(ops, ct)
-    turned = adjoint(ops, factor)
-    half = _lower_half(ops, product(ops, turned, ops.tril(ct, k=0)))
+        factor, ct = _turned(ops, factor), _turned(ops, ct)
+    turned = _turned(ops, factor)
+    along = _known_diagonal(ops, ct)
+    if along is None:
+        half = _lower_half(ops, _product(ops, turned, ops.tril(ct, k=0)))
+    else:
+        product = ops.multiply(_diagonal(ops, turned), along)
+        half = _with_diagonal(ops, zeros(ops, factor), ops.multiply(product, scalar(ops, product, 0.5)))
     # inverse(turned) @ half @ inverse(factor)
-    left = solved(ops, turned, half)
-    inner = adjoint(ops, solved(ops, turned, adjoint(ops, left)))
-    return (hermitian(ops, inner),)
+    left = _through_triangle(ops, turned, half, lower=False)
+    return (_hermitian(ops, _by_triangle(ops, left, factor, lower=True)),)
 
 
 def cholesky_jvp(
@@ -187,11 +273,11 @@ def cholesky_jvp(
     t = tangents[0]
     if t is None:
         return None
-    lower = adjoint(ops, outputs[0]) if upper else outputs[0]
-    left = solved(ops, lower, hermitian(ops, t))
-    inner = adjoint(ops, solved(ops, lower, adjoint(ops, left)))
-    found = product(ops, lower, _lower_half(ops, inner))
-    return adjoint(ops, found) if upper else found
+    lower = _turned(ops, outputs[0]) if upper else outputs[0]
+    left = _through_triangle(ops, lower, _hermitian(ops, t), lower=True)
+    inner = _by_triangle(ops, left, _turned(ops, lower), lower=False)
+    found = _product(ops, lower, _lower_half(ops, inner))
+    return _turned(ops, found) if upper else found
 
 
 def qr_vjp(
@@ -204,20 +290,20 @@ def qr_vjp(
     inner = total(
         ops,
         (
-            None if on_r is None else product(ops, r, adjoint(ops, on_r)),
-            None if on_q is None else ops.negative(product(ops, adjoint(ops, on_q), q)),
+            None if on_r is None else _product(ops, r, _turned(ops, on_r)),
+            None if on_q is None else ops.negative(_product(ops, _turned(ops, on_q), q)),
         ),
     )
     if inner is None:
         return (None,)
     lower = _lower_half(ops, inner)
-    symmetric = ops.add(lower, adjoint(ops, lower))
+    symmetric = ops.add(lower, _turned(ops, lower))
     if inner.dtype.is_complex:  # the diagonal is its real part
         diagonal = ops.real(_diagonal(ops, inner))
-        symmetric = with_diagonal(ops, symmetric, diagonal)
-    right = total(ops, (on_q, product(ops, q, symmetric)))
+        symmetric = _with_diagonal(ops, symmetric, diagonal)
+    right = total(ops, (on_q, _product(ops, q, symmetric)))
     assert right is not None
-    return (adjoint(ops, solved(ops, r, adjoint(ops, right))),)
+    return (_by_triangle(ops, right, _turned(ops, r), lower=True),)
 
 
 def _check_tall(x: Var, r: Var) -> None:
@@ -232,14 +318,14 @@ def _check_tall(x: Var, r: Var) -> None:
 
 def svdvals_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     u, _, vh = ops.svd(inputs[0], full_matrices=False)
-    return (product(ops, ops.multiply(u, _columns(ops, cts[0], u)), vh),)  # type: ignore[arg-type]
+    return (_product(ops, ops.multiply(u, _columns(ops, cts[0], u)), vh),)  # type: ignore[arg-type]
 
 
 def svdvals_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     if tangents[0] is None:
         return None
     u, _, vh = ops.svd(inputs[0], full_matrices=False)
-    inner = product(ops, adjoint(ops, u), tangents[0], adjoint(ops, vh))
+    inner = _product(ops, _turned(ops, u), tangents[0], _turned(ops, vh))
     found: Var = ops.real(_diagonal(ops, inner)) if inner.dtype.is_complex else _diagonal(ops, inner)
     return found
 
@@ -249,7 +335,7 @@ def _gaps(ops: Ops, values: Var, like: Var) -> Var:
     gaps = ops.subtract(_columns(ops, values, like), _rows(ops, values, like))
     ones = ops.multiply(values, zeros(ops, values))
     one = ops.add(ones, scalar(ops, values, 1.0))
-    return with_diagonal(ops, ops.reciprocal(with_diagonal(ops, gaps, one)), ones)
+    return _with_diagonal(ops, ops.reciprocal(_with_diagonal(ops, gaps, one)), ones)
 
 
 def svd_vjp(
@@ -264,33 +350,33 @@ def svd_vjp(
         return (
             svdvals_vjp(ops, (on_s,), inputs, outputs)
             if full_matrices
-            else (product(ops, ops.multiply(u, _columns(ops, on_s, u)), vh),)
+            else (_product(ops, ops.multiply(u, _columns(ops, on_s, u)), vh),)
         )
     if full_matrices or u.dtype.is_complex:
         raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
-    v = adjoint(ops, vh)
-    square = product(ops, adjoint(ops, u), u)  # for its shape
+    v = _turned(ops, vh)
+    square = _product(ops, _turned(ops, u), u)  # for its shape
     gaps = _gaps(ops, ops.square(s), square)
     middle = zeros(ops, square)
     if on_u is not None:
-        inner = product(ops, adjoint(ops, u), on_u)
-        skew = ops.multiply(ops.subtract(inner, adjoint(ops, inner)), gaps)
+        inner = _product(ops, _turned(ops, u), on_u)
+        skew = ops.multiply(ops.subtract(inner, _turned(ops, inner)), gaps)
         middle = ops.add(middle, ops.multiply(skew, _columns(ops, s, square)))
-    on_v = None if on_vh is None else adjoint(ops, on_vh)
+    on_v = None if on_vh is None else _turned(ops, on_vh)
     if on_v is not None:
-        inner = product(ops, adjoint(ops, v), on_v)
-        skew = ops.multiply(ops.subtract(inner, adjoint(ops, inner)), gaps)
+        inner = _product(ops, _turned(ops, v), on_v)
+        skew = ops.multiply(ops.subtract(inner, _turned(ops, inner)), gaps)
         middle = ops.add(middle, ops.multiply(_rows(ops, s, square), skew))
     if on_s is not None:
-        middle = ops.add(middle, with_diagonal(ops, zeros(ops, square), on_s))
-    found = product(ops, u, middle, vh)
+        middle = ops.add(middle, _with_diagonal(ops, zeros(ops, square), on_s))
+    found = _product(ops, u, middle, vh)
     if on_u is not None:
-        outside = ops.subtract(on_u, product(ops, u, adjoint(ops, u), on_u))
-        found = ops.add(found, product(ops, ops.divide(outside, _columns(ops, s, outside)), vh))
+        outside = ops.subtract(on_u, _product(ops, u, _turned(ops, u), on_u))
+        found = ops.add(found, _product(ops, ops.divide(outside, _columns(ops, s, outside)), vh))
     if on_v is not None:
-        outside = ops.subtract(on_v, product(ops, v, vh, on_v))
+        outside = ops.subtract(on_v, _product(ops, v, vh, on_v))
         scaled = ops.divide(outside, _columns(ops, s, outside))
-        found = ops.add(found, product(ops, u, adjoint(ops, scaled)))
+        found = ops.add(found, _product(ops, u, _turned(ops, scaled)))
     return (found,)
 
 
@@ -303,19 +389,19 @@ def svd_jvp(
     u, s, vh = outputs
     if full_matrices or u.dtype.is_complex:
         raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
-    v = adjoint(ops, vh)
-    inner = product(ops, adjoint(ops, u), t, v)
-    turned = adjoint(ops, inner)
+    v = _turned(ops, vh)
+    inner = _product(ops, _turned(ops, u), t, v)
+    turned = _turned(ops, inner)
     gaps = _gaps(ops, ops.square(s), inner)
     along, down = _columns(ops, s, inner), _rows(ops, s, inner)
     for_u = ops.multiply(gaps, ops.add(ops.multiply(inner, along), ops.multiply(down, turned)))
     for_v = ops.multiply(gaps, ops.add(ops.multiply(down, inner), ops.multiply(turned, along)))
-    tv, tu = product(ops, t, v), product(ops, adjoint(ops, t), u)
-    out_u = ops.subtract(tv, product(ops, u, adjoint(ops, u), tv))
-    out_v = ops.subtract(tu, product(ops, v, vh, tu))
-    du = ops.add(product(ops, u, for_u), ops.divide(out_u, _columns(ops, s, out_u)))
-    dv = ops.add(product(ops, v, for_v), ops.divide(out_v, _columns(ops, s, out_v)))
-    return du, _diagonal(ops, inner), adjoint(ops, dv)
+    tv, tu = _product(ops, t, v), _product(ops, _turned(ops, t), u)
+    out_u = ops.subtract(tv, _product(ops, u, _turned(ops, u), tv))
+    out_v = ops.subtract(tu, _product(ops, v, vh, tu))
+    du = ops.add(_product(ops, u, for_u), ops.divide(out_u, _columns(ops, s, out_u)))
+    dv = ops.add(_product(ops, v, for_v), ops.divide(out_v, _columns(ops, s, out_v)))
+    return du, _diagonal(ops, inner), _turned(ops, dv)
 
 
 def eigh_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> tuple[Maybe, ...]:
@@ -325,10 +411,10 @@ def eigh_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: st
         return (None,)
     middle = zeros(ops, v)
     if on_v is not None:
-        middle = ops.multiply(product(ops, adjoint(ops, v), on_v), _gaps(ops, w, v))
+        middle = ops.multiply(_product(ops, _turned(ops, v), on_v), _gaps(ops, w, v))
     if on_w is not None:
-        middle = with_diagonal(ops, middle, on_w)
-    return (hermitian(ops, product(ops, v, middle, adjoint(ops, v))),)
+        middle = _with_diagonal(ops, middle, on_w)
+    return (_hermitian(ops, _product(ops, v, middle, _turned(ops, v))),)
 
 
 def eigh_jvp(
@@ -337,10 +423,10 @@ def eigh_jvp(
     if tangents[0] is None:
         return None, None
     w, v = outputs
-    inner = product(ops, adjoint(ops, v), hermitian(ops, tangents[0]), v)
+    inner = _product(ops, _turned(ops, v), _hermitian(ops, tangents[0]), v)
     diagonal = _diagonal(ops, inner)
     rates = ops.real(diagonal) if inner.dtype.is_complex else diagonal
-    return rates, product(ops, v, ops.multiply(inner, _gaps(ops, w, v)))
+    return rates, _product(ops, v, ops.multiply(inner, _gaps(ops, w, v)))
 
 
 def eigvalsh_vjp(
@@ -355,6 +441,10 @@ def eigvalsh_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *,
 
 RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "solve": (solve_vjp, solve_jvp),
+    "solve_factored": (solve_factored_vjp, solve_factored_jvp),
+    "solve_triangular": (solve_triangular_vjp, solve_triangular_jvp),
+    # what reads the factors has the derivatives by the matrix
+    "lu_factor": (lambda ops, cts, inputs, outputs: (None,), lambda ops, ts, inputs, outputs: (None, None)),
     "inv": (inv_vjp, inv_jvp),
     "det": (det_vjp, det_jvp),
     "slogdet": (slogdet_vjp, slogdet_jvp),

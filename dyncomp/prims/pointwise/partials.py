@@ -1,8 +1,10 @@
 """Partial derivatives of pointwise rows, from which both directions follow.
 
 ``vjp`` multiplies each by the cotangent, ``jvp`` sums partial times tangent. A ``None`` partial or cotangent
-is zero. Functions of complex numbers with partials are holomorphic (the others have rules of their own);
-integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the two sides is taken.
+is zero (or refused: ``OpDef.no_derivative_by``). A partial that chooses is a function of the (co)tangent: an
+infinite one is not multiplied by 0. Functions of complex numbers with partials are holomorphic (the others
+have rules of their own); integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the
+two sides is taken.
 """
 
 from __future__ import annotations
@@ -11,19 +13,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...dataclass import dataclass
-from ...graph.ir import Ops, Var, same_shape
+from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim
 
 Vars = Sequence[Var]
-Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """In place of a cotangent: there is none, and who needs it is told why."""
-
-    reason: str
+Partial = Var | Callable[[Var], Var] | None
+Partials = Callable[[Any, Vars, Var], Sequence[Partial]]
 
 
 def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
@@ -34,18 +29,6 @@ def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
 
 def zeros(ops: Ops, x: Var) -> Var:
     return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
-
-
-def in_sizes_of(ops: Ops, derivative: Var, of: Var) -> Var:
-    """A derivative in the very sizes of its value. Of equal sizes that have two symbols, as those of a square
-    matrix, rules give either."""
-    if same_shape(derivative.shape, of.shape) or derivative.ndim != of.ndim:
-        return derivative
-    if not all(a == b for a, b in zip(derivative.shape, of.shape)):
-        return derivative
-    starts, steps = (0,) * of.ndim, (1,) * of.ndim
-    found: Var = ops.copy(ops.strided_slice(derivative, starts=starts, sizes=of.shape, steps=steps))
-    return found
 
 
 def conjugate(ops: Ops, x: Var) -> Var:
@@ -76,11 +59,29 @@ def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
     return partials
 
 
-def constant(*values: float) -> Partials:
-    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
+class Constant:
+    """Partial derivatives that are numbers."""
 
-    return partials
+    def __init__(self, *values: float) -> None:
+        self.values = values
+
+    def __call__(self, ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, self.values))
+
+
+def constant(*values: float) -> Partials:
+    return Constant(*values)
+
+
+def times(ops: Ops, x: Var, value: float) -> Var | None:
+    """``x`` times a number; ``None`` for nothing."""
+    if value == 1:
+        return x
+    if value == -1:
+        found: Var = ops.negative(x)
+        return found
+    made: Var = ops.multiply(x, scalar(ops, x, value))
+    return made if value else None
 
 
 def over_root(sign: float, of: Callable[[Any, Var, Var], Var]) -> Partials:
@@ -126,6 +127,24 @@ def bessel_i1(ops: Ops, x: Var, out: Var) -> Var:
     return ops.where(is_zero, scalar(ops, x, 0.5), away)
 
 
+def zeta(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    """By ``q``: -x zeta(x + 1, q)"""
+    x, q = inputs
+    return None, ops.negative(ops.multiply(x, ops.zeta(ops.add(x, scalar(ops, x, 1.0)), q)))
+
+
+def betainc(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    """By ``x``: x**(a-1) (1-x)**(b-1) gamma(a+b) / (gamma(a) gamma(b))"""
+    a, b, x = inputs
+    zero, one = zeros(ops, x), scalar(ops, x, 1.0)
+    log = ops.subtract(ops.lgamma(ops.add(a, b)), ops.add(ops.lgamma(a), ops.lgamma(b)))
+    for parameter, of in ((a, ops.log(x)), (b, ops.log1p(ops.negative(x)))):
+        power = ops.subtract(parameter, one)
+        term = ops.where(ops.equal(power, zero), zero, ops.multiply(power, of))  # x**0 is 1 for 0, too
+        log = ops.add(log, term)
+    return None, None, ops.exp(log)
+
+
 def one_minus_square(ops: Ops, x: Var, out: Var) -> Var:
     return ops.subtract(scalar(ops, x, 1.0), ops.square(out))
 
@@ -159,50 +178,59 @@ def arctan2(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
 
 
 def hypot(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-    """0 at the origin."""
-    length = ops.where(ops.equal(out, zeros(ops, out)), scalar(ops, out, 1.0), out)
-    return tuple(ops.divide(v, length) for v in inputs)
+    return tuple(ops.divide(v, out) for v in inputs)
 
 
 def extreme(larger: str) -> Partials:
     """1 for the operand chosen, a half each for ties."""
 
-    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
         x, y = inputs
         tie = ops.equal(x, y)
-        half, one, zero = (scalar(ops, x, v) for v in (0.5, 1.0, 0.0))
-        first = ops.where(tie, half, ops.where(getattr(ops, larger)(x, y), one, zero))
-        return first, ops.subtract(one, first)
+        first = getattr(ops, larger)(x, y)
+
+        def shared(t: Var) -> Var:
+            found: Var = ops.where(tie, ops.multiply(t, scalar(ops, t, 0.5)), t)
+            return found
+
+        return (
+            lambda t: ops.where(ops.logical_or(tie, first), shared(t), zeros(ops, t)),
+            lambda t: ops.where(first, zeros(ops, t), shared(t)),
+        )
 
     return partials
 
 
-def where(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-    one = scalar(ops, out, 1.0)
-    zero = scalar(ops, out, 0.0)
-    return None, ops.where(inputs[0], one, zero), ops.where(inputs[0], zero, one)
+def chosen(ops: Ops, mask: Var) -> Callable[[Var], Var]:
+    """1 where the mask is true, else 0."""
+    return lambda t: ops.where(mask, t, zeros(ops, t))
 
 
-def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def left_out(ops: Ops, mask: Var) -> Callable[[Var], Var]:
+    """0 where the mask is true, else 1."""
+    return lambda t: ops.where(mask, zeros(ops, t), t)
+
+
+def relu(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
+    """0 at 0; NaN goes through."""
+    return (left_out(ops, ops.less_equal(out, zeros(ops, out))),)
+
+
+def where(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
+    return None, chosen(ops, inputs[0]), left_out(ops, inputs[0])
+
+
+def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
     x, lo, hi = inputs
-    one = scalar(ops, x, 1.0)
-    zero = scalar(ops, x, 0.0)
     low = ops.less(x, lo)
     above = ops.greater(ops.maximum(x, lo), hi)
-    inside = ops.logical_not(ops.logical_or(low, above))
     floor = ops.logical_and(low, ops.logical_not(above))
-    return ops.where(inside, one, zero), ops.where(floor, one, zero), ops.where(above, one, zero)
+    return left_out(ops, ops.logical_or(low, above)), chosen(ops, floor), chosen(ops, above)
 
 
 def logaddexp(exp: str) -> Partials:
-    """``exp(v - out)``; of infinities that are equal the difference is 0, not NaN."""
-
     def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-        found = []
-        for v in inputs:
-            below = ops.where(ops.equal(v, out), scalar(ops, out, 0.0), ops.subtract(v, out))
-            found.append(getattr(ops, exp)(below))
-        return tuple(found)
+        return tuple(getattr(ops, exp)(ops.subtract(v, out)) for v in inputs)
 
     return partials
 
@@ -229,14 +257,28 @@ def remainder(rounding: str) -> Partials:
 ZERO = constant(0.0, 0.0)
 
 
+def _times(ops: Ops, ct: Var, slope: Var | Callable[[Var], Var]) -> Var:
+    found: Var = slope(ct) if callable(slope) else ops.multiply(ct, conjugate(ops, slope))
+    return found
+
+
+def _along(ops: Ops, t: Var | None, slope: Partial) -> Var | None:
+    if t is None or slope is None:
+        return None
+    found: Var = slope(t) if callable(slope) else ops.multiply(t, slope)
+    return found
+
+
 def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
     def vjp(
         ops: Ops, cotangents: Vars, inputs: Vars, outputs: Vars, **params: object
     ) -> tuple[Var | None, ...]:
         require_inexact(inputs)
         (ct,) = cotangents
+        if isinstance(partials, Constant):
+            return tuple(times(ops, ct, value) for _, value in zip(inputs, partials.values))
         slopes = partials(ops, inputs, outputs[0])
-        return tuple(None if d is None else ops.multiply(ct, conjugate(ops, d)) for d in slopes)
+        return tuple(None if d is None else _times(ops, ct, d) for d in slopes)
 
     return vjp
 
@@ -246,7 +288,10 @@ def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
         ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_inexact(inputs)
+        if isinstance(partials, Constant):
+            given = zip(tangents, partials.values)
+            return total(ops, (None if t is None else times(ops, t, value) for t, value in given))
         pairs = zip(tangents, partials(ops, inputs, outputs[0]))
-        return total(ops, (None if t is None or d is None else ops.multiply(t, d) for t, d in pairs))
+        return total(ops, (_along(ops, t, d) for t, d in pairs))
 
     return jvp
