@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -448,8 +447,3 @@ def _wrong_results(given: Sequence[Any], expected: list[ArrayType]) -> str:
         if isinstance(dtype, np.dtype) and wanted.dtype.name != "bfloat16" and dtype != wanted.dtype.numpy:
             return f"output {number} has dtype {dtype}, not {wanted.dtype.name}"
     return ""
-
-
-def op_counts(graph: Graph) -> Counter[str]:
-    """How often each op occurs."""
-    return Counter(node.op for node in graph.nodes)

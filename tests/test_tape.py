@@ -9,6 +9,7 @@ import gc
 import itertools
 import math
 import operator
+import random
 import threading
 import weakref
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import dyncomp
+from dyncomp.autodiff.operations import Operation
 from dyncomp.errors import NotDifferentiableError
 from dyncomp.frontends.derivatives import PLAIN
 
@@ -120,6 +122,18 @@ def numbers(x):
     return made.sum() * a + np.linalg.norm(made) + more[2] * more[3] + math.exp(a) / b
 
 
+def imports(x):
+    import math as m
+    from math import sin
+
+    import numpy
+
+    dyncomp.graph_break()
+    out = numpy.zeros(2)
+    out[1] = sin(x[0]) * m.exp(x[1])
+    return out.sum() + np.float64(x[2]) * np.float32(2.0)
+
+
 def creation(x):
     dyncomp.graph_break()
     out = np.zeros((4, 4))
@@ -139,7 +153,7 @@ def copies(x):
     return (twice[0] * twice[1]["a"] * copy.copy(x)).sum()
 
 
-PROGRAMS = [newton, branches, objects, exceptions, generators, library, numbers, creation, copies]
+PROGRAMS = [newton, branches, objects, exceptions, generators, library, numbers, imports, creation, copies]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
@@ -340,6 +354,10 @@ def by_functions(x):
     return np.apply_along_axis(lambda row: row * 2, 0, x).sum()
 
 
+def masked(x):
+    return np.ma.array(x, mask=[False, True, False, False]).sum()
+
+
 def held_by_others(x):
     made = np.zeros(4)
     other = getattr(np, "as" + "array")(made)
@@ -353,7 +371,7 @@ def without_rule(x):
 
 @pytest.mark.parametrize(
     "f",
-    [into_plain, through_bytes, caught, by_functions, held_by_others, without_rule, as_integers],
+    [into_plain, through_bytes, caught, by_functions, masked, held_by_others, without_rule, as_integers],
     ids=lambda f: f.__name__,
 )
 def test_what_is_lost_raises(f):
@@ -400,6 +418,37 @@ def test_exceptions_leave_nothing_behind():
 
 
 # -- derivatives of one's own ---------------------------------------------------------------------
+def test_operands_whose_values_shape_the_graph():
+    def f(x, counts):
+        dyncomp.graph_break()
+        return (
+            (np.take(x, counts) ** 2).sum() + np.split(x * 1.0, counts[:2])[1].prod() + np.pad(x, counts)[3]
+        )
+
+    for counts in ([1, 2], [2, 3], [1, 2], [0, 1]):
+        counts = np.array(counts)
+        wanted = numeric(lambda x, counts=counts: f(x, counts))
+        np.testing.assert_allclose(dyncomp.grad(f)(X, counts), wanted, rtol=1e-6, atol=1e-6)
+
+
+def written_result(x):
+    """The second result lies in the memory of an array of the program's."""
+    dyncomp.graph_break()
+    first, second = np.broadcast_arrays(x, CONSTANT[:4])
+    second = second if second.flags.writeable else CONSTANT[:4]
+    second[0] = first[1]
+    return CONSTANT[:4].sum() + x.sum()
+
+
+def test_results_in_memory_of_others():
+    before = CONSTANT.copy()
+    with pytest.raises(NotDifferentiableError):
+        dyncomp.grad(written_result)(X)
+    CONSTANT[:] = before
+    tiled = dyncomp.grad(broken(lambda x: (np.multiply(t := np.tile(x, 2), 2.0, out=t) ** 2).sum()))(X)
+    np.testing.assert_allclose(tiled, 16 * X)
+
+
 def test_own_gradients_and_constants():
     @dyncomp.custom_vjp
     def clipped(x):
@@ -480,6 +529,30 @@ def test_long_loops():
     np.testing.assert_allclose((found * direction).sum(), slope, rtol=1e-6)
 
 
+def test_compile_time_does_not_grow_with_steps(monkeypatch):
+    captured = []
+    capture = Operation._capture
+    monkeypatch.setattr(
+        Operation, "_capture", lambda self, arrays: captured.append(self) or capture(self, arrays)
+    )
+
+    def f(x, steps):
+        s = x[::-1] * 1.0
+        for k in range(steps):
+            s = s + 0.01 * np.sin(s) * (k / steps) - s[0] * k * 1e-6
+        return s.sum()
+
+    x = np.linspace(0.1, 1.0, 101)
+    counts = []
+    for steps in (300, 3000):
+        captured.clear()
+        gradient = dyncomp.grad(f)(x, steps)
+        counts.append(len(captured))
+    assert counts[0] <= 12 and counts[1] <= 1
+    slope = (f(x + STEP, steps) - f(x - STEP, steps)) / (2 * STEP)
+    np.testing.assert_allclose(gradient.sum(), slope, rtol=1e-6)
+
+
 def test_threads():
     gradient = dyncomp.grad(creation)
     wanted = numeric(creation)
@@ -532,3 +605,62 @@ def test_what_stays_behind_is_an_array():
 def test_random_programs_with_breaks():
     for seed in range(40):
         assert random_gradients.difference(seed, breaks=True) == ""
+
+
+# -- random programs that write through views ---------------------------------------------------------
+VIEWS = [
+    "{a}[1:]",
+    "{a}[::-1]",
+    "{a}.T",
+    "{a}[:, ::2]",
+    "{a}[{k}]",
+    "{a}.reshape(-1)",
+    "{a}[None]",
+    "{a}.real",
+]
+WRITES = [
+    "{a}[...] = {a} * {b}.sum()",
+    "{a} += 0.5 * {b}.max()",
+    "{a} *= np.sin({a}) + {b}.flat[0]",
+    "{a}[{k}:] = {b}.ravel()[{k}]",
+    "{a}[::2] -= {a}[::2] ** 2 * 0.1",
+    "np.multiply({a}, 0.9, out={a})",
+    "np.tanh({a}, out={a})",
+    "{a}.flat[{k}] = {b}.mean()",
+    "held.append({a}); total = total + ({a} * {a}).sum()",
+    "total = total + np.cos({b}).sum() * {a}.ravel()[-1]",
+]
+
+
+def aliasing_program(seed):
+    rng = random.Random(seed)
+    names, lines = ["m"], []
+    for number in range(rng.randint(4, 12)):
+        facts = {"a": rng.choice(names), "b": rng.choice(names), "k": rng.randint(0, 1)}
+        if rng.random() < 0.4:
+            lines.append(f"v{number} = {rng.choice(VIEWS)}".format(**facts))
+            names.append(f"v{number}")
+        else:
+            lines.append(rng.choice(WRITES).format(**facts))
+        if rng.random() < 0.3:
+            lines.append("graph_break()")
+    last = "total + sum((h * h).sum() for h in held) + (m ** 2).sum()"
+    body = ["graph_break()", "m, held, total = x * 1.0, [], 0.0", *lines, f"return {last}"]
+    return "\n    ".join(["def f(x):", *body]) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_aliasing(seed):
+    text = aliasing_program(seed)
+    space = {"np": np, "graph_break": dyncomp.graph_break}
+    exec(compile(text, f"<aliasing {seed}>", "exec"), space)
+    x = np.random.default_rng(seed).uniform(0.2, 0.9, (4, 4))
+    try:
+        with np.errstate(all="ignore"):
+            wanted = numeric(space["f"], x)
+    except (ValueError, IndexError, TypeError):  # what NumPy refuses, it refuses here
+        with pytest.raises((ValueError, IndexError, TypeError)):
+            dyncomp.grad(space["f"])(x)
+        return
+    if np.isfinite(wanted).all() and np.abs(wanted).max() < 1e4:
+        np.testing.assert_allclose(dyncomp.grad(space["f"])(x), wanted, rtol=1e-5, atol=1e-5, err_msg=text)

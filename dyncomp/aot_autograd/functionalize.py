@@ -9,7 +9,6 @@ become ``ViewOf`` windows on an input or on another (perhaps hidden) output.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -366,8 +365,3 @@ def may_self_overlap(type: ArrayType) -> bool:
             return hint(type.shape[axis]) > 1 or type.shape[axis] > 1
         reach = reach + stride * (type.shape[axis] - 1)
     return False
-
-
-def count_writes(graph: Graph) -> Counter[str]:
-    """How often each value is written by ``copy_`` (what ``explain`` tells of a captured graph)."""
-    return Counter(node.inputs[0].name for node in graph.nodes if node.op == COPY)

@@ -6,15 +6,18 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .operations import Operation
+
 
 class Named:
     """A function, or a method of a ufunc."""
 
-    __slots__ = ("function", "suffix", "key", "name", "run")
+    __slots__ = ("function", "suffix", "key", "name", "run", "known")
 
     def __init__(self, function: Any, suffix: str = "", run: Callable[..., Any] | None = None) -> None:
         self.function = function
         self.suffix = suffix
+        self.known: dict[object, Operation] = {}
         self.key = (function, suffix)
         self.name = getattr(function, "__name__", repr(function)) + suffix
         self.run = run or (getattr(function, suffix[1:]) if suffix else function)
@@ -58,13 +61,14 @@ class Attribute:
 class Operator:
     """An operator, which a function of ``operator`` runs."""
 
-    __slots__ = ("name", "key", "run", "form")
+    __slots__ = ("name", "key", "run", "form", "known")
 
     def __init__(self, run: Callable[..., Any], form: str) -> None:
         self.run = run
         self.name = run.__name__
         self.key = ("operator", self.name)
         self.form = form
+        self.known: dict[object, Operation] = {}
 
     def text(self, args: Sequence[str]) -> str:
         return self.form.format(*args)

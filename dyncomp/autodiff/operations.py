@@ -23,6 +23,8 @@ from ..options import Options, make_options
 from .record import Piece, Recorded
 
 Array = Any
+_MOST_OTHERS = 256
+_MOST_NUMBERS = 64  # in an array that is a constant of the graph
 HOT = 256  # uses after which a backward graph is compiled
 
 
@@ -41,12 +43,19 @@ class Operation:
         self.numbers: list[int | None] = []  # which output of the graph each result is
         self.runs: dict[tuple[int, ...], Callable[..., Sequence[Any]]] = {}
         self.uses = 0
+        # arrays that are no inputs: the graph can be of their values
+        self.fixed: list[tuple[int, bytes]] = []
+        self.others: dict[tuple[bytes, ...], Operation] = {}  # by these values
         self.lock = threading.RLock()
 
     def pull(
         self, arrays: Sequence[Array], numbers: tuple[int, ...], cotangents: Sequence[Array]
     ) -> list[Array]:
         """Gradients by the arrays ``wrt``, from cotangents of the results ``numbers``."""
+        if self.fixed:
+            values = tuple([np.asarray(arrays[k]).tobytes() for k, _ in self.fixed])
+            if values != tuple([value for _, value in self.fixed]):
+                return self._other(values).pull(arrays, numbers, cotangents)
         run = self.runs.get(numbers)
         self.uses += 1
         if self.uses == HOT:  # a loop: worth a compiler
@@ -55,6 +64,14 @@ class Operation:
         if run is None:
             run = self._made(arrays, numbers)
         return list(run(arrays, cotangents))
+
+    def _other(self, values: tuple[bytes, ...]) -> Operation:
+        found = self.others.get(values)
+        if found is None:
+            if len(self.others) >= _MOST_OTHERS:
+                self.others.clear()
+            found = self.others[values] = Operation(self.name, self.source, self.names, self.wrt)
+        return found
 
     def _made(self, arrays: Sequence[Array], numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
         with self.lock:
@@ -67,26 +84,43 @@ class Operation:
             return self.runs[numbers]
 
     def _capture(self, arrays: Sequence[Array]) -> None:
-        file = f"<tape: {self.name}>"
-        linecache.cache[file] = (len(self.source), None, self.source.splitlines(True), file)
-        space: dict[str, Any] = {"np": np, **self.names}
-        exec(compile(self.source, file, "exec"), space)
         given = [_plain(a).view() for a in arrays]
-        recorded = Recorded(space["run"], tuple(range(len(given))), options=_options("eager"), wrt=self.wrt)
         try:
-            with np.errstate(all="ignore"):
-                value, run, wanted = recorded.call(given, {})
+            self._attempt(self.source, given)
         except NotDifferentiableError as error:
-            self.problem = str(error)
+            problem = str(error)
+        else:
             return
+        # sizes, counts and the like are data in arrays, and numbers otherwise
+        head, _, body = self.source.partition("\n")
+        lines = [
+            f"    a{k} = {a.tolist()!r}"
+            for k, a in enumerate(given)
+            if k not in self.wrt and a.dtype.kind in "iub" and a.size <= _MOST_NUMBERS
+        ]
+        if lines:
+            with contextlib.suppress(NotDifferentiableError):
+                self._attempt("\n".join([head, *lines, body]), given)
+                return
+        self.problem = problem
+
+    def _attempt(self, source: str, given: list[Array]) -> None:
+        file = f"<tape: {self.name}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        space: dict[str, Any] = {"np": np, **self.names}
+        exec(compile(source, file, "exec"), space)
+        recorded = Recorded(space["run"], tuple(range(len(given))), options=_options("eager"), wrt=self.wrt)
+        with np.errstate(all="ignore"):
+            value, run, wanted = recorded.call(given, {})
         by_id = {id(a): k for k, a in enumerate(wanted)}
         if any(id(i) not in by_id for i in run.inputs):
-            self.problem = "its graph has other inputs than its arrays"
-            return
+            raise NotDifferentiableError("its graph has other inputs than its arrays")
         if run.piece.graph.mutations:
-            self.problem = "it writes into its arguments"
-            return
+            raise NotDifferentiableError("it writes into its arguments")
+        if any(not isinstance(n, int) for out in run.piece.graph.outputs for n in out.var.shape):
+            raise NotDifferentiableError("the size of its result depends on the data")
         self.order = [by_id[id(i)] for i in run.inputs]
+        self.fixed = [(k, a.tobytes()) for k, a in enumerate(given) if k not in self.order]
         results = value if isinstance(value, (tuple, list)) else (value,)
         self.numbers = [run.number_of(r) for r in results]
         self.piece = run.piece
@@ -104,7 +138,7 @@ class Operation:
         if len(chosen) != len(outputs):
             raise NotDifferentiableError("two results are one output of the captured graph")
         variables = [piece.graph.outputs[k].var for k in outputs]  # type: ignore[index]
-        types = [(tuple(map(int, v.shape)), v.dtype.numpy) for v in variables]  # type: ignore[call-overload]
+        types = [(tuple(map(int, v.shape)), v.dtype.numpy) for v in variables]
         sequence = [outputs.index(k) for k in chosen]
         made = joint(piece.graph, table, tuple(places), chosen).graph  # type: ignore[arg-type]
         made = replace(made, outputs=made.outputs[len(piece.graph.outputs) :])

@@ -204,7 +204,7 @@ class _Source:
 
 
 _OPERATIONS: dict[object, Operation] = {}
-_MOST = 10_000
+MOST_OPERATIONS = 10_000
 
 
 def record(
@@ -238,12 +238,19 @@ def record(
     if operation is None:
         operation = _operation(how, given, args, kwargs, wrt, chosen, target)
         if key is not None:
-            if len(_OPERATIONS) >= _MOST:
+            if len(_OPERATIONS) >= MOST_OPERATIONS:
                 _OPERATIONS.clear()
             _OPERATIONS[key] = operation
     made = [out for out in outs if out is not None]
     kept = _kept(tape, arrays)
     tape.nodes.append(CallNode(operation, kept, [s for s in slots if s is not None], made, place()))
+
+
+def operation_of(how: Operator | Named, operands: tuple[Any, ...], wrt: tuple[int, ...]) -> Operation:
+    """That of an operator or a ufunc."""
+    given = _Arguments(how)
+    given.scan(operands)
+    return _operation(how, given, operands, {}, wrt, None, None)
 
 
 def _operation(

@@ -181,7 +181,7 @@ def _on_miss(function: types.FunctionType, args: object, config: object) -> _hoo
     return _hook.Entry(None, code=code, needs_hook=True)
 
 
-_FOLLOWED = ("numpy", "math", "cmath")
+_FOLLOWED = ("numpy", "math", "cmath", "scipy")
 
 
 @functools.cache
@@ -214,20 +214,17 @@ def _number(kind: type) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and is_tracked(args[0]) and not kwargs and not args[0].tape.closed:
             tape = args[0].tape
-            value = kind(args[0].plain)
             slot = slot_of(args[0])
-            if slot is None:
-                return value
-            if args[0].ndim if isinstance(args[0].plain, np.ndarray) else 0:
-                return kind(args[0])
-            converted = apply(tape, np.multiply, (args[0], 1.0 if kind is float else 1.0 + 0j), {})
-            return number(tape, value, slot_of(converted))
+            if slot is None or slot.shape:
+                return kind(plain_of(args[0])) if slot is None else kind(args[0])
+            return number(tape, kind(args[0].plain), slot)
         return kind(*args, **kwargs)
 
     return make
 
 
-_OWN: dict[Any, Callable[..., Any]] = {type: _type_of, float: _number(float), complex: _number(complex)}
+_KINDS = (float, complex, np.half, np.single, np.double, np.longdouble, np.csingle, np.cdouble)
+_OWN: dict[Any, Callable[..., Any]] = {type: _type_of, **{kind: _number(kind) for kind in _KINDS}}
 
 
 def _stand_in_for(value: Any) -> Callable[..., Any] | None:

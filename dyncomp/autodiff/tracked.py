@@ -9,7 +9,9 @@ and ``isinstance`` work.
 from __future__ import annotations
 
 import copy
+import functools
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,21 +21,24 @@ from ..capture.environment.regions import disable
 from ..frontends.numpy.written import WRITING_METHODS, written_argument
 from .callees import SETITEM, Attribute, How, MethodCall, Named, Operator
 from .recording import (
+    MOST_OPERATIONS,
     NUMBERS,
     Value,
     is_tracked,
     lost,
+    operation_of,
     part_of,
+    place,
     plain_of,
     record,
     slot_of,
     tape_of,
     tracked_in,
 )
-from .tape import CustomNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense
+from .tape import CallNode, CustomNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense
 
 # attributes by which memory leaves
-_LEAVING = frozenset(("flat", "base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
+_LEAVING = frozenset(("base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
 
 
 @disable
@@ -89,7 +94,7 @@ class Tracked(Value):
         return (self[k] for k in range(len(self.plain)))
 
     def __round__(self, digits: int | None = None) -> Any:
-        return round(self.plain) if digits is None else self.round(digits)
+        return round(self.plain) if digits is None else round(self.plain, digits)
 
     def __divmod__(self, other: Any) -> Any:
         return operator.floordiv(self, other), operator.mod(self, other)
@@ -127,6 +132,11 @@ class Tracked(Value):
             raise lost(self.tape, what)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and ufunc.nout == 1:
+            if not kwargs:
+                return elementwise(_of_ufunc(ufunc), args)
+            if len(kwargs) == 1 and type(kwargs.get("out", (None,))[0]) is Tracked:
+                return elementwise(_of_ufunc(ufunc), args, kwargs["out"][0])
         tape = tape_of((args, kwargs))
         out = kwargs.pop("out", None)
         if method == "at":
@@ -160,8 +170,6 @@ class Tracked(Value):
         ):
             if self.tape.closed or found is None:
                 return found
-            if name == "flat" and self.plain.flags.c_contiguous:
-                return self.reshape(-1)
             if slot_of(self) is not None:
                 raise lost(self.tape, f".{name}")
             self._expose()
@@ -194,6 +202,14 @@ class Tracked(Value):
     @property
     def size(self) -> Any:
         return self.plain.size
+
+    @property
+    def flat(self) -> Any:
+        return self.plain.flat if self.tape.closed else Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
 
     @property
     def real(self) -> Any:
@@ -255,7 +271,7 @@ class Tracked(Value):
             view = self.plain[steps]
             write(view_of(self.tape, view, [self]), value)
         else:
-            _write_call(self.tape, SETITEM, (self, key, value), {}, self)
+            _write_call(self.tape, SETITEM, (self, plain_key, value), {}, self)
 
 
 def _gathered(tape: Tape, source: Any, key: Any, slot: Slot, out: Slot) -> None:
@@ -287,7 +303,42 @@ def _is_basic(key: Any) -> bool:
     )
 
 
+_of_ufunc = functools.cache(Named)
+
+
 # -- bound methods --------------------------------------------------------------------------------
+@disable
+class Flat:
+    """What ``x.flat`` is: the elements in order. Parts that are read are copies."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return int(self.array.plain.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.array.flatten().__array__(dtype, copy)
+
+    def _places(self, key: Any) -> Any:
+        return np.unravel_index(np.arange(len(self))[plain_of(key)], self.array.plain.shape)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.array[self._places(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        places = self._places(key)
+        shape = np.shape(places[0])
+        if np.shape(plain_of(value)) not in ((), shape):
+            raise lost(self.array.tape, "a write to .flat of another number of values")
+        self.array[places] = value
+
+
 class Method:
     """A bound method of a tracked array."""
 
@@ -366,18 +417,95 @@ def call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             tape = tape_of(parents)
     plain_args = plain_of(args)
     result = how.run(*plain_args, **plain_of(kwargs)) if kwargs else how.run(*plain_args)
+    return _recorded(tape, how, args, kwargs, result, parents)
+
+
+def elementwise(how: Operator | Named, operands: tuple[Any, ...], target: Any = None) -> Any:
+    """As :func:`call`, of an operator or a ufunc: what loops over time consist of. With a ``target`` (of a
+    ufunc) as :func:`into`."""
+    form = None if target is None else (target.plain.shape, target.plain.dtype)
+    tape = None
+    plain: list[Any] = []
+    kinds: list[object] = []
+    slots: list[Slot] = []
+    wrt: list[int] = []
+    for k, a in enumerate(operands):
+        kind = type(a)
+        if kind is Tracked:
+            array = a.plain
+            if (tape is not None and tape is not a.tape) or a.tape.closed:
+                return _general(how, operands, target)
+            tape = a.tape
+            slot = slot_of(a)
+            if slot is not None:
+                slots.append(slot)
+                wrt.append(k)
+            plain.append(array)
+            if type(array) in NUMBERS or (form is not None and form != (array.shape, array.dtype)):
+                return _general(how, operands, target)
+            kinds += (array.shape, array.dtype)
+        elif kind is float:
+            plain.append(a)
+            kinds.append(float)
+        else:
+            return _general(how, operands, target)
+    assert tape is not None
+    if target is not None:
+        if not slots or form is None or form[1].kind not in "fc":
+            return _general(how, operands, target)
+        out = Slot(*form)
+        _append(tape, how, operands, (tuple(kinds), tuple(wrt)), slots, out)
+        before_write(target)
+        how.run(*plain, out=target.plain)
+        wrote(target, out)
+        return target
+    result = how.run(*plain)
+    if type(result) is not np.ndarray or result.dtype.kind not in "fc" or not slots:
+        parents = [a for a in operands if type(a) is Tracked]
+        return _recorded(tape, how, operands, {}, result, parents)
+    out = Slot(result.shape, result.dtype)
+    _append(tape, how, operands, (tuple(kinds), tuple(wrt)), slots, out)
+    return fresh(tape, result, out)
+
+
+def _general(how: Operator | Named, operands: tuple[Any, ...], target: Any) -> Any:
+    tape = tape_of((operands, target))
+    return call(tape, how, operands, {}) if target is None else into(tape, how, operands, {}, (target,))
+
+
+def _append(
+    tape: Tape,
+    how: Operator | Named,
+    operands: tuple[Any, ...],
+    key: tuple[tuple[object, ...], tuple[int, ...]],
+    slots: list[Slot],
+    out: Slot,
+) -> None:
+    operation = how.known.get(key)
+    if operation is None:
+        if len(how.known) >= MOST_OPERATIONS:
+            how.known.clear()
+        operation = how.known[key] = operation_of(how, operands, key[1])
+    kept: list[Any] = []
+    for a in operands:
+        if type(a) is Tracked:
+            kept.append(a.plain if a.storage is None else a.storage.keep(a.plain))
+        else:
+            kept.append(a if out.dtype == np.float64 else np.asarray(a, out.dtype))
+    tape.nodes.append(CallNode(operation, kept, slots, [out], place()))
+
+
+def _recorded(
+    tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, parents: list[Any]
+) -> Any:
+    """The tracked result of a call, whose node is appended."""
     kind = type(result)
     if tape.closed or kind is bool or kind is int or result is None or result is NotImplemented:
         return result
     if tracked_in(result, []):
         raise lost(tape, f"a call of {how.name}, whose result depends on more than its arguments,")
     slots = [slot_of(t) for t in parents]
-    return _results(tape, how, args, kwargs, result, parents, any(s is not None for s in slots))
-
-
-def _results(
-    tape: Tape, how: How, args: Any, kwargs: Any, result: Any, parents: list[Any], depends: bool
-) -> Any:
+    depends = any(s is not None for s in slots)
     outs: list[Slot | None] = []
     result = _wrapped(tape, result, parents, depends, outs)
     if any(outs):
@@ -395,6 +523,12 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
             if parent.plain is result:
                 outs.append(None)
                 return parent
+        if type(result) is not np.ndarray:
+            if depends:
+                raise lost(tape, f"an array of type {type(result).__name__}")
+            for parent in parents:
+                parent._expose()
+            return result
         view = view_of(tape, result, parents)
         if view is not None:
             outs.append(None)
@@ -403,11 +537,13 @@ def _wrapped(tape: Tape, result: Any, parents: list[Any], depends: bool, outs: l
         outs.append(slot)
         if depends and result.dtype.kind not in "fcbiu":
             raise lost(tape, f"an array of dtype {result.dtype}")
-        if type(result) is not np.ndarray:
-            if slot is not None:
-                raise lost(tape, f"an array of type {type(result).__name__}")
+        if slot is None and result.dtype.kind not in "fc":
             return result
-        return fresh(tape, result, slot) if slot is not None or result.dtype.kind in "fc" else result
+        base = result.base
+        made = fresh(tape, result, slot)
+        # of this frame, of the result, and that of the count: any other may be the program's
+        made.storage.exposed = base is not None and sys.getrefcount(base) > 3
+        return made
     if isinstance(result, (np.generic, float, complex)):
         slot = None
         if depends and (isinstance(result, NUMBERS) or result.dtype.kind in "fc"):
@@ -446,6 +582,8 @@ def write(target: Any, value: Any) -> None:
 
 def before_write(target: Any) -> None:
     storage = target.storage
+    if storage is None:
+        raise TypeError("return arrays must be of ArrayType")  # as NumPy says of numbers
     if storage.kept:
         window = target.window
         window = window or storage.whole
@@ -469,7 +607,7 @@ def wrote(target: Any, slot: Slot | None) -> None:
             raise lost(target.tape, "a write to an array whose elements overlap")
         if part_of(window.dtype) != part_of(storage.owner.dtype):
             raise lost(target.tape, f"an array of {storage.owner.dtype} written as one of {window.dtype}")
-    if slot is not None and storage.exposed:
+    if slot is not None and (storage.exposed or target.tape.closed):
         raise lost(target.tape, "a write to an array that other code holds")
     made = Slot(storage.owner.shape, storage.owner.dtype)
     target.tape.nodes.append(WriteNode(storage, parent, window, slot, made))
@@ -526,6 +664,8 @@ def _write_call(tape: Tape, how: How, args: tuple[Any, ...], kwargs: dict[str, A
 
 def apply(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a function."""
+    if type(function) is np.ufunc and not kwargs and function.nout == 1:
+        return elementwise(_of_ufunc(function), args)
     number = written_argument(function)
     if number is not None:
         return _write_call(tape, Named(function), args, kwargs, args[number] if len(args) > number else None)
@@ -539,10 +679,10 @@ def apply(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwarg
 # -- operators ----------------------------------------------------------------------------------------
 def _binary(how: Operator) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forward(self: Any, other: Any) -> Any:
-        return call(self.tape, how, (self, other), {})
+        return elementwise(how, (self, other))
 
     def backward(self: Any, other: Any) -> Any:
-        return call(self.tape, how, (other, self), {})
+        return elementwise(how, (other, self))
 
     return forward, backward
 
@@ -553,13 +693,13 @@ def _in_place(how: Operator, ufunc: np.ufunc) -> Callable[..., Any]:
     def run(self: Any, other: Any) -> Any:
         if not isinstance(self.plain, np.ndarray):
             return call(self.tape, how, (self, other), {})
-        return into(self.tape, plain_how, (self, other), {}, (self,))
+        return elementwise(plain_how, (self, other), self)
 
     return run
 
 
 def _unary(how: Operator) -> Callable[..., Any]:
-    return lambda self: call(self.tape, how, (self,), {})
+    return lambda self: elementwise(how, (self,))
 
 
 def _comparison(run: Callable[..., Any]) -> Callable[..., Any]:

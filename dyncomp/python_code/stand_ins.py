@@ -7,7 +7,7 @@ import dis
 import inspect
 import sys
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 Chosen = Callable[[Any], Callable[..., Any] | None]
@@ -24,10 +24,14 @@ def with_stand_ins(
     instructions = list(dis.get_instructions(code))
     raw = bytearray(code.co_code)
     constants = list(code.co_consts)
+    imported = _imported(instructions, _arguments(code))
     for start, first in enumerate(instructions):
-        if first.opname != "LOAD_GLOBAL":
+        if first.opname == "LOAD_FAST" and first.argval in imported:
+            value, last, called = _loaded(instructions, start, imported, packages)
+        elif first.opname == "LOAD_GLOBAL":
+            value, last, called = _loaded(instructions, start, names, packages)
+        else:
             continue
-        value, last, called = _loaded(instructions, start, names, packages)
         chosen = choose(value) if called else None
         if chosen is None:
             continue
@@ -35,6 +39,8 @@ def with_stand_ins(
             start -= 1
         begin, end = instructions[start].offset, instructions[last + 1].offset
         made = _call_of_constant(len(constants))
+        if start == last and first.opname == "LOAD_FAST":
+            made = _load_constant(len(constants))  # a NULL is there
         if len(made) <= end - begin:
             nop = bytes((dis.opmap["NOP"], 0))
             raw[begin:end] = made + nop * ((end - begin - len(made)) // 2)
@@ -55,7 +61,14 @@ def _loaded(
     first, last = instructions[start], start
     name = str(first.argval)
     value = names.get(name, getattr(builtins, name, None))
-    called = bool((first.arg or 0) & 1)
+    called = first.opname == "LOAD_GLOBAL" and bool((first.arg or 0) & 1)
+    before = instructions[start - 1]
+    if (
+        first.opname == "LOAD_FAST"
+        and before.opname == "PUSH_NULL"
+        and not isinstance(value, types.ModuleType)
+    ):
+        return value, start, True
     as_method = False
     while isinstance(value, types.ModuleType) and not as_method:
         if value.__name__.partition(".")[0] not in packages:
@@ -79,11 +92,42 @@ def _loaded(
     return value, last, called
 
 
-def _call_of_constant(number: int) -> bytes:
-    """What loads a constant that is called."""
+def _arguments(code: types.CodeType) -> tuple[str, ...]:
+    flags = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
+
+
+def _imported(instructions: list[dis.Instruction], arguments: Sequence[str]) -> dict[str, Any]:
+    """What local variables hold to which only an ``import`` assigns."""
+    stores = list(arguments)
+    for step in instructions:
+        if step.opname.startswith(("STORE_FAST", "DELETE_FAST")):
+            stores += step.argval if isinstance(step.argval, tuple) else [step.argval]
+    found = {}
+    for k, step in enumerate(instructions[:-1]):
+        if step.opname != "IMPORT_NAME" or step.argval not in sys.modules:
+            continue
+        module, following = sys.modules[str(step.argval)], instructions[k + 1]
+        if following.opname == "STORE_FAST":
+            top = str(step.argval).partition(".")[0]
+            found[str(following.argval)] = sys.modules.get(top)
+        while following.opname == "IMPORT_FROM" and instructions[k + 2].opname == "STORE_FAST":
+            found[str(instructions[k + 2].argval)] = getattr(module, str(following.argval), None)
+            k += 2
+            following = instructions[k + 1]
+    return {name: value for name, value in found.items() if stores.count(name) == 1}
+
+
+def _load_constant(number: int) -> bytes:
     load = bytes((dis.opmap["LOAD_CONST"], number & 255))
     while number > 255:
         number >>= 8
         load = bytes((dis.opmap["EXTENDED_ARG"], number & 255)) + load
+    return load
+
+
+def _call_of_constant(number: int) -> bytes:
+    """What loads a constant that is called."""
+    load = _load_constant(number)
     null = bytes((dis.opmap["PUSH_NULL"], 0))
     return load + null if sys.version_info >= (3, 13) else null + load

@@ -564,8 +564,6 @@ def _opaque(op: str, args: tuple[Dim, ...], env: ShapeEnv) -> Dim:
 
 
 # -- helpers for code that handles both -------------------------------------------------------
-def is_symbolic(value: object) -> bool:
-    return isinstance(value, SymInt)
 
 
 def is_unbacked(value: object) -> bool:

@@ -235,7 +235,7 @@ def _check_write(tx: TraceContext, target: Var, source: Var, name: str) -> None:
 
 
 def _write_behind(tx: TraceContext, start: int) -> None:
-    """Have nodes from ``start`` on that write through a view without derivative write to what it is a view of:
+    """Have nodes from ``start`` on that write through a view without derivative write to what that views:
     new contents with the derivative of the old ones."""
     nodes = tx.builder.nodes
     if not any(node.op == COPY and _stopped(tx, node.inputs[0]) is not None for node in nodes[start:]):

@@ -446,7 +446,9 @@ def unary_var(tx: TraceContext, op: str, x: object, real: bool) -> Var:
     """``op(x)``; ``real``: a function of real numbers, integers become the default float dtype."""
     ref = need_tensor(x)
     dtype = float_type(ref.dtype) if real else ref.dtype
-    return convert(tx, pointwise(tx, op, convert(tx, ref.var, _computed_in(op, dtype))), dtype)
+    wide = _computed_in(op, dtype)
+    found = pointwise(tx, op, convert(tx, ref.var, wide))
+    return found if wide is dtype else convert(tx, found, dtype)
 
 
 def _computed_in(op: str, dtype: DType) -> DType:
