@@ -12,9 +12,9 @@ import dyncomp
 
 pytest.importorskip("scipy")
 
-from .objectives import Objective, statistics  # noqa: E402
+from .objectives import Objective, learning, science, statistics  # noqa: E402
 
-OBJECTIVES = (*statistics.CASES,)
+OBJECTIVES = (*statistics.CASES, *learning.CASES, *science.CASES)
 STEP = 1e-5
 
 
@@ -69,4 +69,4 @@ def test_gradient(case: Objective) -> None:
 
 
 def test_there_are_many() -> None:
-    assert len({case.f.__name__ for case in OBJECTIVES}) == len(OBJECTIVES) >= 20
+    assert len({case.f.__name__ for case in OBJECTIVES}) == len(OBJECTIVES) >= 70

@@ -73,6 +73,28 @@ _TOTAL_ON_FLOATS = {
 }
 
 
+# operators on Python's complex numbers that never raise
+_ON_COMPLEX = {"+": "add", "-": "sub", "*": "mul"}
+
+
+def _is_complex_or_float(value: Value) -> bool:
+    return value.pytype in (complex, float) or is_exact(value)
+
+
+def _complex_number(tracer: Tracer, name: str, values: list[Value]) -> Value:
+    """Python's complex arithmetic, in which a float is a complex number with no imaginary part."""
+    ops = tracer.tx.ops
+    operands = []
+    for value in values:
+        if value.is_const:
+            number = complex(value.const)
+            operands.append(ops.full(shape=(), value=number, dtype=dtypes.complex128, device=CPU))
+        else:
+            operands.append(ops.convert(value.for_rule(tracer).var, dtype=dtypes.complex128))
+    var = getattr(ops, "divide" if name == "truediv" else _TOTAL_ON_FLOATS[name])(*operands)
+    return tracer.wrap_result(ArrayRef(var, "python", tracer.config.frontends[0].name))
+
+
 def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
     """Python floats that the graph computes (``float(x.sum())``) stay in the graph where the operator is
     total, as Python's float arithmetic is float64's."""
@@ -87,6 +109,11 @@ def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
     found = float_operator(tracer, name, values)
     if found is not None:
         return found
+    never_raises = name in _ON_COMPLEX.values() or (
+        name == "truediv" and values[1].is_const and values[1].const != 0
+    )
+    if never_raises and all(_is_complex_or_float(v) for v in values):
+        return _complex_number(tracer, name, values)
     raise Break("data-dependent-value", f"{name} of Python numbers that come from an array")
 
 
@@ -129,6 +156,10 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if isinstance(a, ArrayValue) or isinstance(b, ArrayValue):
         if isinstance(b, ArrayValue) and b.ref.kind == "scalar" and a.pytype is complex:
             # CPython takes a float64 for the float that it is: its own complex number, no complex128
+            if b.ref.dtype == dtypes.float64 and plain in _ON_COMPLEX:
+                return _complex_number(tracer, BINARY_NAMES[plain], [a, b])
+            if b.ref.dtype == dtypes.complex128:  # a class below Python's, which goes first
+                return _with_array(tracer, op, plain, a, b)
             raise Break("unsupported-operation", f"{op} of {a.describe()} and a NumPy number")
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):

@@ -32,3 +32,17 @@ def test_types(function, dtype):
         for a, b in pairs:
             assert type(a) is type(b)
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_graph_has_complex_numbers_of_python():
+    def turned(x):
+        z = 1j * x[0] + 2.0
+        w = (z - 1) * (0.5 - 1j) * z
+        return z, w, np.exp(z) + z, z - np.exp(z), x * w, np.array([z, w * 1j, z / 3, w / (1 - 2j)])
+
+    compiled = dyncomp.compile(turned, fullgraph=True)
+    x = np.array([0.3, -1.5])
+    for _ in range(2):
+        for a, b in zip(turned(x), compiled(x), strict=True):
+            assert type(a) is type(b)
+            np.testing.assert_allclose(a, b, rtol=1e-15)
