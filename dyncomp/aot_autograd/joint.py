@@ -19,7 +19,7 @@ from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder, emit_window
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import scalar, zeros
+from ..prims.pointwise.partials import Unknown, in_sizes_of, scalar, zeros
 from ..prims.table import TABLE
 from .windows import Windows
 
@@ -119,6 +119,7 @@ class Reverse:
 
     def add(self, var: Var, cotangent: Var) -> None:
         if var.name in self.on_the_way:
+            cotangent = in_sizes_of(self.ops, cotangent, var)
             known = self.cotangents.get(var.name)
             self.cotangents[var.name] = cotangent if known is None else self.ops.add(known, cotangent)
 
@@ -162,11 +163,12 @@ class Reverse:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
             raise refusal(node, str(error)) from error
-        pairs = [
-            (var, cotangent)
-            for var, cotangent in zip(node.inputs, found, strict=True)
-            if cotangent is not None and var.name in self.on_the_way
-        ]
+        pairs = []
+        for var, cotangent in zip(node.inputs, found, strict=True):
+            if isinstance(cotangent, Unknown) and var.name in self.on_the_way:
+                raise refusal(node, cotangent.reason)
+            if isinstance(cotangent, Var) and var.name in self.on_the_way:
+                pairs.append((var, cotangent))
         self._keep_what_is_needed(start, [cotangent for _, cotangent in pairs])
         for var, cotangent in pairs:
             self.add(var, cotangent)

@@ -119,6 +119,10 @@ def add_like(builder, array):
     return builder.add_input(array_type(from_numpy(array.dtype), array.shape))
 
 
+# Their derivative is another than that of what they compute, or a library's own.
+OTHERS = ("stop_gradient", "routine_call", "ufunc_call", "digamma")
+
+
 def derivative_rows(field):
     """Rows with a rule that is the derivative of what they compute."""
     return [

@@ -1,4 +1,4 @@
-"""Routines of libraries that differentiate themselves (those of torch)."""
+"""Routines of libraries: those of torch differentiate themselves, of those of scipy we know the rules."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 from ...graph.ir import Callee, Ops, Var
 from ..pointwise.partials import zeros
+from . import scipy_linalg, scipy_others
+
+_KNOWN = {**scipy_linalg.RULES, **scipy_others.RULES}
 
 
 def routine_vjp(
@@ -22,10 +25,13 @@ def routine_vjp(
 ) -> tuple[Var | None, ...]:
     """By the library's own reverse mode: ``callee.function.gradient(which)`` is a routine of the arguments
     and of cotangents of the results of inexact dtypes. ``TypeError`` where there is none."""
+    if callee.path in _KNOWN:
+        by: tuple[Var | None, ...] = _KNOWN[callee.path][0](ops, cts, inputs, outputs, callee=callee)
+        return by
     make = getattr(callee.function, "gradient", None)
     if make is None:
         raise TypeError("what it calls is not known to dyncomp")
-    by = [k for k, x in enumerate(inputs) if x.dtype.is_inexact]
+    which = [k for k, x in enumerate(inputs) if x.dtype.is_inexact]
     given = [
         zeros(ops, out) if ct is None else ops.contiguous(ct)
         for out, ct in zip(outputs, cts)
@@ -34,10 +40,27 @@ def routine_vjp(
     made = ops.routine_call(
         *inputs,
         *given,
-        callee=Callee(make(by), f"gradient of {callee.name}", (), ()),
+        callee=Callee(make(which), f"gradient of {callee.name}", (), ()),
         numbers=numbers,
-        dtypes=tuple(inputs[k].dtype for k in by),
-        shapes=tuple(inputs[k].shape for k in by),
+        dtypes=tuple(inputs[k].dtype for k in which),
+        shapes=tuple(inputs[k].shape for k in which),
     )
-    found = dict(zip(by, made if isinstance(made, tuple) else (made,)))
+    found = dict(zip(which, made if isinstance(made, tuple) else (made,)))
     return tuple(found.get(k) for k in range(len(inputs)))
+
+
+def routine_jvp(
+    ops: Ops,
+    tangents: Sequence[Var | None],
+    inputs: Sequence[Var],
+    outputs: Sequence[Var],
+    *,
+    callee: Callee,
+    numbers: Any,
+    dtypes: object,
+    shapes: object,
+) -> Any:
+    known = _KNOWN.get(callee.path, (None, None))[1]
+    if known is None:
+        raise TypeError("it has no derivative in forward mode")
+    return known(ops, tangents, inputs, outputs, callee=callee)
