@@ -163,12 +163,13 @@ class Reverse:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
             raise refusal(node, str(error)) from error
-        pairs = []
+        pairs: list[tuple[Var, Var]] = []
         for var, cotangent in zip(node.inputs, found, strict=True):
-            if isinstance(cotangent, Unknown) and var.name in self.on_the_way:
+            if cotangent is None or var.name not in self.on_the_way:
+                continue
+            if isinstance(cotangent, Unknown):
                 raise refusal(node, cotangent.reason)
-            if isinstance(cotangent, Var) and var.name in self.on_the_way:
-                pairs.append((var, cotangent))
+            pairs.append((var, cotangent))
         self._keep_what_is_needed(start, [cotangent for _, cotangent in pairs])
         for var, cotangent in pairs:
             self.add(var, cotangent)

@@ -22,7 +22,7 @@ from ..graph.ir import Graph
 from ..options import Options, make_options
 from .record import Piece, Recorded
 
-Array = Any
+Array = np.ndarray[Any, Any]
 _MOST_OTHERS = 256
 _MOST_NUMBERS = 64  # in an array that is a constant of the graph
 HOT = 256  # uses after which a backward graph is compiled

@@ -253,7 +253,7 @@ class CallNode:
                 out.cotangent = None
         if not numbers:
             return
-        inputs = [k.array if type(k) is Kept else k for k in self.kept]
+        inputs = [k.array if isinstance(k, Kept) else k for k in self.kept]
         try:
             found = self.operation.pull(inputs, tuple(numbers), cotangents)
         except NotDifferentiableError as error:

@@ -27,7 +27,8 @@ TIES = {"cummax", "cummin", "sort", "partition"}
 PHASES = {"svd": (0, 2), "eigh": (1,)}
 # with derivatives that are right where they stand in for others, or that are others' (``stop_gradient`` has
 # none at all)
-STAND_INS = {"stop_gradient", "with_derivative_of", "lu_factor", "solve_factored", "routine_call"}
+STAND_INS = {"stop_gradient", "with_derivative_of", "lu_factor", "solve_factored"}
+STAND_INS |= {"routine_call", "ufunc_call", "library_call"}  # by the library that is called
 LIMIT = 60
 COUNT = 25
 
@@ -117,10 +118,6 @@ def difference(row, sample, tangents):
 
 def add_like(builder, array):
     return builder.add_input(array_type(from_numpy(array.dtype), array.shape))
-
-
-# Their derivative is another than that of what they compute, or a library's own.
-OTHERS = ("stop_gradient", "routine_call", "ufunc_call", "digamma")
 
 
 def derivative_rows(field):
