@@ -238,27 +238,3 @@ def outcome(function, x):
         return function(x)
     except ValueError as error:
         return str(error)
-
-
-def views_by_data(x, places):
-    row = x[places[0]]
-    column = x[:, places[1]]
-    block = x[np.argmax(x[:2, 0]), ..., 1:]
-    row *= 2.0
-    column[1] = 7.0
-    return row, column, block, x[places[0], places[1], ...]
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
-def test_a_subscript_by_a_number_that_is_data_is_a_view(dtype):
-    compiled = dyncomp.compile(views_by_data, fullgraph=True)
-    for places in ((0, 1), (2, 0), (1, 3), (-1, -1), (3, 0), (0, 4)):
-        places = np.array(places).astype(dtype)
-        arrays = [np.arange(12.0).reshape(3, 4) for _ in range(2)]
-        expected, found = (
-            call(function, (x, places)) for function, x in zip((views_by_data, compiled), arrays)
-        )
-        assert not differences(expected, found)
-        np.testing.assert_array_equal(*arrays)
-        if isinstance(found, tuple) and isinstance(found[0], np.ndarray):
-            assert found[1].base is arrays[1]

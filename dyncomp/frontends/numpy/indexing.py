@@ -12,7 +12,6 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symbolic.integers import Dim, same
 from ..base import ArrayRef, TraceContext, memory_of
-from ..meaning import number_in
 from .data_dependent import positions
 from .index_parse import (
     ArrayItem,
@@ -57,8 +56,6 @@ def getitem(tx: TraceContext, x: object, key: object) -> ArrayRef:
         raise Unsupported("invalid index to scalar variable")
     subscript = parse(tx, key, x.ndim)
     subscript = by_positions(tx, subscript, x.shape)
-    if subscript.fancy and _is_view(subscript):
-        subscript = _with_symbols(tx, subscript)
     if subscript.fancy:
         return _read_fancy(tx, x, subscript)
     view = apply_basic(tx, x.var, subscript.items).var
@@ -99,30 +96,13 @@ def _masked_in_place(subscript: Subscript, value: Var) -> bool:
 def _read_fancy(tx: TraceContext, x: ArrayRef, subscript: Subscript) -> ArrayRef:
     fancy = _fancy(tx, x.var, subscript)
     result = gather(tx, fancy.view, fancy.indices, fancy.dims, fancy.position)
+    if result.shape and all(_is_scalar_item(subscript.items[i]) for i in subscript.fancy):
+        raise Unsupported("indexing with a scalar known at run time only gives a view")
     return array_of(result) if subscript.ellipsis else value_of(result)
 
 
-def _is_view(subscript: Subscript) -> bool:
-    """Whether a subscript with scalars known at run time only gives a view: with no other arrays, and not of
-    one element."""
-    given = [subscript.items[i] for i in subscript.fancy]
-    scalars = all(isinstance(item, ArrayItem) and item.kind != "array" for item in given)
-    element = all(isinstance(item, (ArrayItem, IntItem)) for item in subscript.items)
-    return scalars and (subscript.ellipsis or not element)
-
-
-def _with_symbols(tx: TraceContext, subscript: Subscript) -> Subscript:
-    """Symbols in place of scalars, as if the program had converted them to Python's integers."""
-    items: list[Item] = []
-    for item in subscript.items:
-        if isinstance(item, ArrayItem):
-            number = convert(tx, item.var, dtypes.int64)
-            symbol = number_in(tx, number)
-            emit(tx, "item", number, value=symbol)
-            items.append(IntItem(symbol))
-        else:
-            items.append(item)
-    return Subscript(tuple(items), subscript.ellipsis)
+def _is_scalar_item(item: object) -> bool:
+    return isinstance(item, ArrayItem) and item.kind != "array"
 
 
 class _Fancy:
