@@ -114,7 +114,7 @@ def add_like(builder, array):
 
 
 # Their derivative is another than that of what they compute, or a library's own.
-OTHERS = ("stop_gradient", "routine_call", "ufunc_call", "digamma")
+OTHERS = ("stop_gradient", "routine_call", "ufunc_call", "library_call", "digamma")
 
 
 def derivative_rows(field):

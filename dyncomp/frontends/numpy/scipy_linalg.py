@@ -14,7 +14,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Callee, Var
 from ...prims.derivatives.scipy_linalg import ROUTINES
-from ...symbolic.integers import Dim, same
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, Rule, TraceContext
 from ..rule_table import below
 from .diagonals import TABLE as DIAGONALS
@@ -54,7 +54,7 @@ def _operands(tx: TraceContext, *values: object) -> list[Var]:
 
 
 def _square(x: Var) -> Dim:
-    if not same(*x.shape):
+    if not x.shape[0] == x.shape[1]:
         raise Unsupported("scipy.linalg of a matrix that is not square")
     return x.shape[0]
 
@@ -156,7 +156,7 @@ def solve_triangular(
 ) -> ArrayRef:
     _plain(overwrite_b, check_finite)
     x, y = _operands(tx, a, b)
-    if trans not in (0, 1, 2, "N", "T", "C") or not same(_square(x), y.shape[0]):
+    if trans not in (0, 1, 2, "N", "T", "C") or not _square(x) == y.shape[0]:
         raise Unsupported("scipy.linalg.solve_triangular of these arguments")
     flags = (trans not in (0, "N"), _flag(lower, "lower"), _flag(unit_diagonal, "unit_diagonal"))
     return array_of(_call(tx, "solve_triangular", [x, y], [y.shape], *flags)[0])
@@ -179,7 +179,7 @@ def solve(
     if transposed or not (symmetric or assume_a in (None, "gen", "general")):
         raise Unsupported("scipy.linalg.solve with these arguments")
     x, y = _operands(tx, a, b)
-    if not same(_square(x), y.shape[0]):
+    if not _square(x) == y.shape[0]:
         raise Unsupported("scipy.linalg.solve of shapes that do not fit")
     kind = 0 if not symmetric else 2 if assume_a in ("pos", "positive definite") else 1
     plain = assume_a is None
