@@ -21,7 +21,7 @@ from .diagonals import TABLE as DIAGONALS
 from .index_functions import take
 from .join import concatenate
 from .lapack import lapack_dtype
-from .operands import array_of, as_ref, convert, emit, value_of
+from .operands import array_of, as_ref, convert, emit, in_memory_by, value_of
 from .operators import TABLE as OPERATORS
 from .views import flatten_view
 
@@ -120,7 +120,8 @@ def cho_factor(
     below_ = _flag(lower, "lower")
     factor = cholesky(tx, a, below_, overwrite_a, check_finite)
     other = _other_triangle(tx, as_ref(tx, a), below_)
-    return OPERATORS.operators["add"](tx, factor, other), below_
+    both = OPERATORS.operators["add"](tx, factor, other)
+    return array_of(in_memory_by(tx, both.var, [1, 0])), below_
 
 
 def _other_triangle(tx: TraceContext, a: ArrayRef, lower: bool) -> ArrayRef:

@@ -10,7 +10,7 @@ import dyncomp
 linalg = pytest.importorskip("scipy.linalg")
 
 RNG = np.random.default_rng(4)
-A = RNG.standard_normal((4, 4))
+A = RNG.standard_normal((4, 4)) + 3 * np.eye(4)
 S = A @ A.T + 2 * np.eye(4)
 B = RNG.standard_normal((4, 3))
 W = RNG.standard_normal((4, 4))
