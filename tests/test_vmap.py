@@ -509,6 +509,21 @@ def test_gradients_of_each_element():
         same(second, np.stack([dyncomp.grad(energy, 1)(x, w) for x, w in zip(V, M)]))
 
 
+class Model:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def loss(self, x):
+        return np.tanh(self.weights @ x).sum()
+
+
+def test_gradients_by_what_an_object_holds():
+    model = Model(A)
+    gradient = dyncomp.grad(lambda model, x: model.loss(x), wrt="model.weights")
+    same(dyncomp.vmap(gradient, (None, 0))(model, V), np.stack([gradient(model, x) for x in V]))
+    assert model.weights is A
+
+
 def test_gradient_of_a_batch():
     def total(w, x):
         return dyncomp.vmap(energy, (0, None))(x, w).sum()
@@ -622,3 +637,22 @@ def test_floating_point_errors_are_quiet():
     found = dyncomp.vmap(lambda x: np.where(x > 0, np.log(np.abs(x) * 0 + (x > 0)), 0.0))(V)
     assert np.isfinite(found[V > 0]).all()
     assert dyncomp.stats()["floating_point_reruns"] == 0
+
+
+@pytest.mark.parametrize("in_axes", [(0, 0), (None, 0), (0, None)], ids=str)
+def test_gradients_of_solutions(in_axes):
+    def f(a, b):
+        return (np.linalg.solve(a, b) ** 2).sum() + (np.linalg.solve(a, b[::-1]) * b).sum()
+
+    matrices, vectors = RNG.random((4, 3, 3)) + 3 * np.eye(3), RNG.random((4, 3))
+    args = (matrices if in_axes[0] == 0 else matrices[0], vectors if in_axes[1] == 0 else vectors[0])
+    gradient = dyncomp.grad(f, argnums=(0, 1))
+    same(dyncomp.vmap(gradient, in_axes=in_axes)(*args), loop(gradient, in_axes, args))
+
+
+def test_gradients_of_factors():
+    def f(a):
+        return np.log(np.diag(np.linalg.cholesky(a @ a.T + np.eye(3)))).sum()
+
+    args = (RNG.random((4, 3, 3)),)
+    same(dyncomp.vmap(dyncomp.grad(f))(*args), loop(dyncomp.grad(f), 0, args))

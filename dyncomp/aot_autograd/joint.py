@@ -16,11 +16,12 @@ from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides, same_shape
 from ..graph.passes.decompose import decompose
-from ..graph.rewrite import Rebuilder
+from ..graph.rewrite import Rebuilder, emit_window
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
 from ..prims.pointwise.partials import Unknown, scalar, zeros
 from ..prims.table import TABLE
+from .windows import Windows
 
 Table = Mapping[str, OpDef]
 
@@ -31,7 +32,7 @@ class Joint:
 
     ``graph``: inputs of the original and a cotangent for each of ``outputs`` (unless they are ones); outputs
     of the original and a gradient for each of ``wrt`` (of an input that no output depends on: zeros).
-    ``nodes``: how many of its nodes are the original's.
+    ``nodes``: how many of its nodes are the original's, the values of outputs that are views among them.
     """
 
     graph: Graph
@@ -64,15 +65,24 @@ def joint(
     builder = Rebuilder(graph, table)
     for node in graph.nodes:
         builder.keep(node)
-    differentiated = [graph.outputs[k].var for k in chosen]
-    reverse = Reverse(builder, table, graph.nodes, [graph.inputs[k].var for k in wrt], differentiated)
+    differentiated = [seen(builder, graph, graph.outputs[k]) for k in chosen]
+    nodes = tuple(builder.nodes)
+    reverse = Reverse(builder, table, nodes, [graph.inputs[k].var for k in wrt], differentiated)
     for k, var in zip(chosen, differentiated):
         reverse.add(var, scalar(reverse.ops, var, 1.0) if ones else _cotangent(builder, var, k))
     reverse.run()
     gradients = [reverse.gradient(graph.inputs[k].var) for k in wrt]
     made = builder.finish((*graph.outputs, *map(GraphOutput, gradients)))
     made = replace(made, name=graph.name, mutations=graph.mutations, functional=True)
-    return Joint(made, chosen, tuple(wrt), len(graph.nodes))
+    return Joint(made, chosen, tuple(wrt), len(nodes))
+
+
+def seen(builder: Rebuilder, graph: Graph, out: GraphOutput) -> Var:
+    """An output as the caller sees it: the value of a view is in no graph."""
+    if out.view is None:
+        return out.var
+    written = dict(graph.mutations) if out.view.kind == "input" else {}
+    return emit_window(builder, written.get(out.view.index, out.var), out.view)
 
 
 def _cotangent(builder: Rebuilder, var: Var, number: int) -> Var:
@@ -103,13 +113,21 @@ class Reverse:
         self.nodes = nodes
         self.ops = Ops(builder)
         self.builder = builder
-        self.on_the_way = _on_the_way(nodes, wrt, outputs)
+        self.on_the_way = on_the_way(nodes, wrt, outputs)
         self.cotangents: dict[str, Var] = {}
+        self.windows = Windows(self.ops, table)
 
     def add(self, var: Var, cotangent: Var) -> None:
         if var.name in self.on_the_way:
             known = self.cotangents.get(var.name)
             self.cotangents[var.name] = cotangent if known is None else self.ops.add(known, cotangent)
+
+    def cotangent(self, var: Var) -> Var | None:
+        """What was added for a value so far; ``None`` for nothing."""
+        found = self.windows.put_together(var, self.cotangents.get(var.name))
+        if found is not None:
+            self.cotangents[var.name] = found
+        return found
 
     def run(self) -> None:
         loc = self.builder.loc
@@ -120,7 +138,7 @@ class Reverse:
 
     def _through(self, node: Node) -> None:
         """From the cotangents of a node's outputs to those of its inputs."""
-        cotangents = tuple(self.cotangents.get(v.name) for v in node.outputs)
+        cotangents = tuple(map(self.cotangent, node.outputs))
         if all(ct is None for ct in cotangents):
             return
         own = _OWN_WAYS.get(node.op)
@@ -131,17 +149,40 @@ class Reverse:
         row, params = row_of(node, self.table)
         if row.vjp is None:
             raise refusal(node, row.no_derivative or "it has no derivative")
+        check_inputs(node, row, [v.name in self.on_the_way for v in node.inputs])
         self.builder.loc = node.loc
+        if (
+            cotangents[0] is not None
+            and row is self.table[node.op]
+            and self.windows.take(node, cotangents[0])
+        ):
+            return
+        start = len(self.builder.nodes)
         try:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
             raise refusal(node, str(error)) from error
-        for var, cotangent in zip(node.inputs, found, strict=True):
-            if isinstance(cotangent, Unknown):
-                if var.name in self.on_the_way:
-                    raise refusal(node, cotangent.reason)
-            elif cotangent is not None:
-                self.add(var, cotangent)
+        pairs = [
+            (var, cotangent)
+            for var, cotangent in zip(node.inputs, found, strict=True)
+            if cotangent is not None and var.name in self.on_the_way
+        ]
+        unknown = next((c for _, c in pairs if isinstance(c, Unknown)), None)
+        if unknown is not None:
+            raise refusal(node, unknown.reason)
+        self._keep_what_is_needed(start, [cotangent for _, cotangent in pairs])
+        for var, cotangent in pairs:
+            self.add(var, cotangent)
+
+    def _keep_what_is_needed(self, start: int, values: Sequence[Var]) -> None:
+        """Of the nodes emitted since ``start`` those that make these values: all passes go over the rest."""
+        needed = {v.name for v in values}
+        kept = []
+        for node in reversed(self.builder.nodes[start:]):
+            if any(v.name in needed for v in node.outputs):
+                kept.append(node)
+                needed.update(v.name for v in node.inputs)
+        self.builder.nodes[start:] = reversed(kept)
 
     def _custom(self, node: Node, given: Sequence[Var]) -> None:
         """Through a marker that has gradients of stand-ins for its cotangents: what depends on the stand-ins
@@ -189,8 +230,9 @@ class Reverse:
                 self.add(value, cotangent)
         inner.run()
         for var in read:
-            if var.name in inner.cotangents:
-                self.add(var, inner.cotangents[var.name])
+            found_for = inner.cotangent(var)
+            if found_for is not None:
+                self.add(var, found_for)
 
     def _emit_again(self, node: Node, found: dict[str, Var]) -> None:
         """A node of what stands for its inputs."""
@@ -200,7 +242,7 @@ class Reverse:
         found.update(zip((v.name for v in node.outputs), outputs))
 
     def gradient(self, var: Var) -> Var:
-        found = self.cotangents.get(var.name)
+        found = self.cotangent(var)
         if found is None:
             return zeros(self.ops, var)
         if not same_shape(found.shape, var.shape):  # a size has two names: the program found them equal
@@ -216,7 +258,7 @@ _OWN_WAYS: Mapping[str, Callable[[Reverse, Node, Sequence[Var]], None]] = {
 }
 
 
-def _on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
+def on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
     """Values that depend on ``wrt`` and that ``outputs`` depend on, of inexact dtypes."""
     reached = {v.name for v in wrt}
     for node in nodes:
@@ -236,6 +278,13 @@ def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
     if named is None or named.scalar is None or named.scalar.arity != len(node.inputs):
         return table[node.op], node.kwargs
     return named, {}
+
+
+def check_inputs(node: Node, row: OpDef, varies: Sequence[bool]) -> None:
+    """Raise :class:`NotDifferentiableError` if there is no derivative by an input that varies."""
+    for position, reason in row.no_derivative_by.items():
+        if varies[position]:
+            raise refusal(node, f"by argument {position}: {reason}")
 
 
 @functools.cache

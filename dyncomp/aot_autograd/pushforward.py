@@ -13,7 +13,7 @@ from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
 from ..prims.pointwise.partials import zeros
-from .joint import Table, refusal, row_of
+from .joint import Table, check_inputs, refusal, row_of, seen
 
 
 def pushforward(graph: Graph, table: Table, wrt: Sequence[int]) -> Graph:
@@ -31,9 +31,10 @@ def pushforward(graph: Graph, table: Table, wrt: Sequence[int]) -> Graph:
         var = graph.inputs[k].var
         plain = replace(var.type, strides=contiguous_strides(var.shape))
         tangents[var.name] = builder.add_input(plain, label=f"tangent of input {k}")
-    forward = Forward(builder, table, graph.nodes, tangents)
+    values = [seen(builder, graph, out) for out in graph.outputs if out.var.dtype.is_inexact]
+    forward = Forward(builder, table, tuple(builder.nodes), tangents)
     forward.run()
-    ends = [GraphOutput(forward.tangent(out.var)) for out in graph.outputs if out.var.dtype.is_inexact]
+    ends = [GraphOutput(forward.tangent(value)) for value in values]
     made = builder.finish((*graph.outputs, *ends))
     return replace(made, name=graph.name, mutations=graph.mutations, functional=True)
 
@@ -62,6 +63,7 @@ class Forward:
         row, params = row_of(node, self.table)
         if row.jvp is None:
             raise refusal(node, row.no_derivative or "it has no derivative in forward mode")
+        check_inputs(node, row, [t is not None for t in given])
         self.builder.loc = node.loc
         try:
             found = row.jvp(self.ops, given, node.inputs, node.outputs, **params)

@@ -6,23 +6,25 @@ import contextlib
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .. import pipeline
-from ..aot_autograd.joint import joint
 from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
 from ..capture.environment.regions import captured_whole, is_compiling
 from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
-from ..graph.ir import Graph
+from ..frontends.derivatives import PLAIN
 from . import traced
 from .places import places
-from .record import Piece, Recorded, Run, described, new_config
+from .pullback import forward
+from .pullback import pullback as pullback_of
+from .record import Recorded, Run, described, new_config
+from .taped import taped, taped_pullback
+from .trees import mapped
 
 Function = Callable[..., Any]
+_MOST_KINDS = 64
 
 
 # -- gradients ----------------------------------------------------------------------------------
@@ -93,11 +95,14 @@ def derived(
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
     captured code it is a part of the graph there. ``refusal``: what is raised where there is none."""
 
-    own: dict[object, Function] = {}
+    own: dict[object, _Compiled] = {}
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
             return made(*args, **kwargs)
+        recorder = PLAIN.recorder
+        if recorder is not None and recorder.has_variables((args, kwargs)):
+            return recorder.call(derivative, args, kwargs)
         return _derivative(f, key, made, args, kwargs, own, refusal)
 
     if is_compiling():
@@ -112,7 +117,7 @@ def _derivative(
     made: Function,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    own: dict[object, Function],
+    own: dict[object, _Compiled],
     refusal: type[DyncompError] = NotDifferentiableError,
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
@@ -121,22 +126,71 @@ def _derivative(
         kept = own
     compiled = kept.get(key)
     if compiled is None:
-        compiled = kept[key] = compile_with(made, new_config())
+        compiled = kept[key] = _Compiled(compile_with(made, new_config()))
     return _whole(f, made, compiled, args, kwargs, refusal)
+
+
+class _Compiled:
+    """A compiled function, and what calls of it are known to be no single graph."""
+
+    def __init__(self, call: Function) -> None:
+        self.call = call
+        self.taped: dict[object, GraphBreakError] = {}
+
+
+def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
+    """What calls that break alike have in common."""
+    found: list[object] = [tuple(kwargs)]
+
+    def note(leaf: Any) -> None:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            found.append((leaf.shape, leaf.dtype))
+        else:
+            found.append((kind, leaf if kind in (int, bool, str) else None))
+
+    mapped(note, [*args, *kwargs.values()])
+    return tuple(found)
 
 
 def _whole(
     f: Function,
     made: Function,
-    compiled: Function,
+    compiled: _Compiled,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     refusal: type[DyncompError],
 ) -> Any:
+    kind = _kind_of(args, kwargs) if compiled.taped else None
+    problem = compiled.taped.get(kind)
+    if problem is None:
+        try:
+            return compiled.call(*args, **kwargs)
+        except GraphBreakError as error:
+            problem = error
+        kind = _kind_of(args, kwargs)
+        if len(compiled.taped) >= _MOST_KINDS:
+            compiled.taped.clear()
+        compiled.taped[kind] = problem.with_traceback(None)
     try:
-        return compiled(*args, **kwargs)
-    except GraphBreakError as error:
-        problem = error
+        if refusal is not NotDifferentiableError:
+            return _alone(f, made, args, kwargs, refusal, problem)
+        return taped(made, args, kwargs)
+    except NotDifferentiableError as error:
+        compiled.taped.pop(kind, None)
+        error.add_note(f"{name_of(f)} is not one graph: {problem}")
+        raise
+
+
+def _alone(
+    f: Function,
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    refusal: type[DyncompError],
+    problem: GraphBreakError,
+) -> Any:
+    """What there is no tape for: the program's own exceptions, else a refusal."""
     if problem.break_id in ("raise", "would-raise"):
         with contextlib.suppress(refusal):
             return made(*args, **kwargs)  # which raises what the program does
@@ -145,11 +199,11 @@ def _whole(
 
 def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
     config = new_config()
-    compiled = compile_with(made, config)
+    compiled = _Compiled(compile_with(made, config))
     return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
 
 
-def _kept_by(f: Function) -> dict[object, Function] | None:
+def _kept_by(f: Function) -> dict[object, _Compiled] | None:
     """What was compiled of a function for derivatives: kept in the function itself."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
@@ -171,17 +225,18 @@ def _recorded(f: Function, numbers: tuple[int, ...]) -> Recorded:
     """``f`` compiled for derivatives by these arguments. A function keeps it: it is asked again and again."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
-        return Recorded(f, numbers)
+        return Recorded(f, numbers, forward)
     made = names.get("_dyncomp_recorded", {})
     if any(known.function is not f for known in made.values()):
         made = {}  # functools.wraps copied another function's
     if numbers not in made:
-        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers)}
-    return made[numbers]
+        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers, forward)}
+    found: Recorded = made[numbers]
+    return found
 
 
 def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[Recorded, Any, Run, list[Any]]:
-    """A call whose graph is run again: it may write nothing that it did not make."""
+    """A call whose gradient is asked for later: it may write nothing that it did not make."""
     recorded = _recorded(f, numbers)
     value, run, wanted = recorded.call(args, {})
     if run.piece.graph.mutations:
@@ -199,13 +254,17 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """
     if is_compiling():
         return traced.pulled_back(f, name_of(f))(*primals)
-    value, run, wanted, numbers = _run(f, primals)
-    # the program may write into its arrays before the cotangent is there
-    inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
+    try:
+        value, run, wanted, numbers = _run(f, primals)
+    except NotDifferentiableError as error:
+        if not isinstance(error.__cause__, GraphBreakError):
+            raise
+        return taped_pullback(traced.pulled_back(f, name_of(f)), primals)
+    pull = pullback_of(run, numbers)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given = _as_results(cotangent, value, "cotangent")
-        found = _pulled(run.piece, numbers)(inputs, *given)
+        found = pull(*given)
         return tuple(_like(g, a) for g, a in zip(_by_argument(run, found, wanted), primals))
 
     return value, pullback
@@ -237,21 +296,6 @@ def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tupl
         if np.asarray(result).dtype.kind not in "fc":
             raise TypeError(f"a result of {recorded.name} is {described(result)}")
     return value, run, wanted, tuple(k for k in numbers if k is not None)
-
-
-def _pulled(piece: Piece, numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
-    """What gives a piece's gradients of these outputs, from its inputs and their cotangents."""
-
-    def make() -> Graph:
-        made = joint(piece.graph, pipeline.op_table(), piece.wrt, numbers).graph
-        return _only(made, len(piece.graph.outputs))
-
-    return piece.compiled(("vjp", numbers), make)
-
-
-def _only(graph: Graph, first: int) -> Graph:
-    """A graph without its first outputs."""
-    return replace(graph, outputs=graph.outputs[first:])
 
 
 def _results(value: Any) -> tuple[Any, ...]:

@@ -530,8 +530,8 @@ def _divide(op: str, numerator: Dim, divisor: Dim, env: ShapeEnv) -> Dim:
             return make(quotient, numerator.constant // divisor, env)
     elif not env.decide(divisor, "!="):
         raise ZeroDivisionError("integer division or modulo by zero")
-    elif (whole := _exact_quotient(numerator, divisor)) is not None:
-        return whole if op == "floordiv" else 0
+    elif (exact := _exact_quotient(numerator, divisor)) is not None:
+        return exact if op == "floordiv" else 0
     return _opaque(op, (numerator, divisor), env)
 
 
@@ -564,8 +564,6 @@ def _opaque(op: str, args: tuple[Dim, ...], env: ShapeEnv) -> Dim:
 
 
 # -- helpers for code that handles both -------------------------------------------------------
-def is_symbolic(value: object) -> bool:
-    return isinstance(value, SymInt)
 
 
 def is_unbacked(value: object) -> bool:

@@ -128,6 +128,9 @@ class NumpyFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return cls is np.errstate and all(mode in ("ignore", "warn") for mode in kwargs.values())
 
+    def acts_when_made(self, cls: type) -> bool:
+        return False
+
     def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         return None
 

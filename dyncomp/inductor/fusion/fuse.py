@@ -19,7 +19,7 @@ from ...graph.ir import Loc, same_shape
 from ...symbolic.integers import Dim, SymInt, hint, product, same
 from ..loops.dependences import Read
 from ..loops.index import AxisVar, Expr, Index, at_most, axis_expr, value_range
-from ..lowering.values import Place, Storage, Value, is_stored, type_place
+from ..lowering.values import Place, Storage, Value, type_place
 
 MAX_WEIGHT = 96
 MAX_BUFFERS = 20
@@ -30,6 +30,11 @@ MAX_WINDOWS = 32
 SMALL_POINTS = 16384
 # What costs more than this is not computed step by step behind a scan, but in vectors.
 STEP_COST = 4.0
+# Of so many rows of at most so many columns functions are computed in vectors, behind a reduction of each
+# row, if that costs as much as an expensive one.
+MANY_ROWS = 64
+SHORT_ROW = 1024
+VECTOR_COST = 10.0
 # A kernel with fewer parallel iterations than this splits its reductions over the threads, and so
 # cannot use their results in the same loop nest.
 FEW_PARALLEL = 24
@@ -266,6 +271,8 @@ class Fuser:
         if mapping is None:
             return None
         if not inside and not (_worthwhile(cluster, root) and _walk_alike(cluster, root)):
+            return None
+        if _is_row_by_row(cluster, root):
             return None
         if not _reads_match(inside, mapping) or not self._order_allows(cluster, root, mapping):
             return None
@@ -545,6 +552,18 @@ def _may_follow_scan(cluster: Cluster, root: Root, inside: Sequence[Read]) -> bo
     return steps_are_lanes or root.cost <= STEP_COST
 
 
+def _is_row_by_row(cluster: Cluster, root: Root) -> bool:
+    """Whether a root, in a cluster that reduces along rows, would be computed for one row at a time, where
+    vectors of rows are faster: nothing that is made of it goes back to the rows' elements."""
+    if not cluster.axes or cluster.axes[-1].name not in cluster.reduced or root.reduced or root.scan:
+        return False
+    rows = hint(product(a.size for a in root.dims))
+    if len(proper(root.dims)) == len(cluster.axes) or rows < MANY_ROWS or root.value.widest > rows:
+        return False
+    short = cluster.points <= rows * SHORT_ROW
+    return short and root.cost >= VECTOR_COST and root.value.type.device == CPU
+
+
 def _worthwhile(cluster: Cluster, root: Root) -> bool:
     """Whether to fuse computations that do not feed each other: they share memory or are small."""
     if cluster.points <= SMALL_POINTS:
@@ -570,8 +589,3 @@ def _goes_along(root: Root) -> bool | None:
     steps = [a.terms.get(dims[-1], 0) for a in addresses if a is not None]
     steps = [step for step in steps if not same(step, 0)]
     return any(same(step, 1) or same(step, -1) for step in steps) if steps else None
-
-
-def is_kept(value: Value) -> bool:
-    """Whether anything outside the value's own cluster needs it."""
-    return is_stored(value)

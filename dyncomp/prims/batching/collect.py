@@ -10,9 +10,11 @@ from ..opdef import Contract, Convolve, Extern, OpDef, Pointwise, Reduce, Scan
 from .operands import Rule
 from .routines import (
     convolution_rule,
+    factor_rule,
     interp_rule,
     looped,
     searchsorted_rule,
+    solve_factored_rule,
     solve_rule,
     window_rule,
 )
@@ -35,12 +37,14 @@ ROWS: dict[str, Callable[[OpDef], Rule]] = {
     **dict.fromkeys(("stop_gradient", "custom_gradient", "ufunc_call"), lambda row: elementwise(row.name)),
     # on the last two axes: the batch is one more dimension of the stack
     **dict.fromkeys(
-        ("inv", "det", "slogdet", "cholesky", "qr", "svd", "svdvals", "eigh", "eigvalsh"),
+        ("inv", "det", "slogdet", "cholesky", "qr", "svd", "svdvals", "eigh", "eigvalsh", "solve_triangular"),
         lambda row: elementwise(row.name),
     ),
     # what is the same for the batch stays so
     **dict.fromkeys(("checkpoint_end", "after"), lambda row: unchanged(row.name)),
     "solve": lambda row: solve_rule,
+    "lu_factor": lambda row: factor_rule,
+    "solve_factored": lambda row: solve_factored_rule,
     # functions that take no stacks, or of which nothing is known
     **dict.fromkeys(("lstsq", "library_call", "python_call", "routine_call", "for_each"), looped),
     "searchsorted": searchsorted_rule,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dtypes import int64
 from ...graph.interp import concrete, symbols_in
 from ...graph.ir import Callee, Var, array_type
-from ...symbolic.integers import sym_max
+from ...symbolic.integers import product, sym_max
 from ..convolution import DTYPES as CONVOLVED
 from ..derivatives.structure import flipped
 from ..opdef import OpDef
@@ -62,6 +63,30 @@ def solve_rule(given: Operands) -> Var:
     last = apart.ndim - 1
     back: Var = ops.transpose(apart, perm=(last - 1, *range(last - 1), last))
     return back
+
+
+def factor_rule(given: Operands) -> tuple[Var, Var]:
+    """Nothing: of a batch of matrices :func:`solve_factored_rule` reads no factors."""
+    (a,) = given.values
+    batch, n, _ = a.shape
+    pivots = given.ops.full(shape=(batch, n), value=1, dtype=int64, device=a.type.device)
+    return zeros(given.ops, a), pivots
+
+
+def solve_factored_rule(given: Operands, *, transposed: bool) -> Var:
+    """The batch makes more columns for one matrix; a batch of matrices is solved with as a stack."""
+    ops = given.ops
+    a, factors, pivots, b = given.values
+    if given.has(0):
+        matrix = ops.transpose(a, perm=(0, 2, 1)) if transposed else a
+        return solve_rule(Operands(ops, given.size, (matrix, b), (given.types[0], given.types[3])))
+    order = (1, 0) if given.types[3].ndim == 1 else (1, 0, 2)
+    columns = ops.transpose(b, perm=order)
+    size, *rest = columns.shape
+    columns = reshaped(ops, columns, (size, product(rest)))
+    solved = ops.solve_factored(a, factors, pivots, columns, transposed=transposed)
+    found: Var = ops.transpose(reshaped(ops, solved, (size, *rest)), perm=order)
+    return found
 
 
 # -- searching ---------------------------------------------------------------------------------
@@ -140,10 +165,11 @@ def _grouped(given: Operands, op: Rule, groups: int, params: dict[str, Any], is_
     first, second, *kernel = given.types[1].shape
     rest = range(4, 4 + len(kernel))
     if given.has(0):
-        # every element of the batch is so many groups more
-        x = reshaped(ops, ops.transpose(x, perm=(1, 0, *range(2, x.ndim))), (count, size * channels, *sizes))
-        made = op(x, reshaped(ops, w, (size * first, second, *kernel)), groups=int(size) * groups, **params)
-        split = reshaped(ops, made, (count, size, made.shape[1] // int(size), *made.shape[2:]))
+        # every element of the batch is so many groups more, whose number is a constant
+        known = int(size)
+        x = reshaped(ops, ops.transpose(x, perm=(1, 0, *range(2, x.ndim))), (count, known * channels, *sizes))
+        made = op(x, reshaped(ops, w, (known * first, second, *kernel)), groups=known * groups, **params)
+        split = reshaped(ops, made, (count, size, made.shape[1] // known, *made.shape[2:]))
         return to_front(ops, split, 1)
     if is_transposed:
         # (batch, in, out) as (in, batch * out)

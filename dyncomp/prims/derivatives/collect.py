@@ -45,7 +45,6 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
     "routine_call": (routines.routine_vjp, routines.routine_jvp),
     "library_call": (selection.call_vjp, selection.call_jvp),
     "ufunc_call": (special_functions.ufunc_vjp, special_functions.ufunc_jvp),
-    "digamma": (pointwise_vjp(special_functions.digamma), pointwise_jvp(special_functions.digamma)),
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
 }
 

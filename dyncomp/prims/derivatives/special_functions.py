@@ -332,9 +332,3 @@ def ufunc_jvp(
             raise TypeError(slope.reason)
         terms.append(ops.multiply(tangent, slope))
     return total(ops, terms)
-
-
-def digamma(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var]:
-    """The trigamma function, which is scipy's."""
-    x = Formula(ops, inputs[0])
-    return (library("_zeta", x.like(2.0), x).var,)

@@ -1,9 +1,10 @@
 """Partial derivatives of pointwise rows, from which both directions follow.
 
 ``vjp`` multiplies each by the cotangent, ``jvp`` sums partial times tangent. A ``None`` partial or cotangent
-is zero. A partial that chooses is a function of the (co)tangent: an infinite one is not multiplied by 0.
-Functions of complex numbers with partials are holomorphic (the others have rules of their own);
-integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the two sides is taken.
+is zero (or refused: ``OpDef.no_derivative_by``). A partial that chooses is a function of the (co)tangent: an
+infinite one is not multiplied by 0. Functions of complex numbers with partials are holomorphic (the others
+have rules of their own); integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the
+two sides is taken.
 """
 
 from __future__ import annotations
@@ -65,11 +66,29 @@ def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
     return partials
 
 
-def constant(*values: float) -> Partials:
-    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
+class Constant:
+    """Partial derivatives that are numbers."""
 
-    return partials
+    def __init__(self, *values: float) -> None:
+        self.values = values
+
+    def __call__(self, ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, self.values))
+
+
+def constant(*values: float) -> Partials:
+    return Constant(*values)
+
+
+def times(ops: Ops, x: Var, value: float) -> Var | None:
+    """``x`` times a number; ``None`` for nothing."""
+    if value == 1:
+        return x
+    if value == -1:
+        found: Var = ops.negative(x)
+        return found
+    made: Var = ops.multiply(x, scalar(ops, x, value))
+    return made if value else None
 
 
 def over_root(sign: float, of: Callable[[Any, Var, Var], Var]) -> Partials:
@@ -113,6 +132,24 @@ def bessel_i1(ops: Ops, x: Var, out: Var) -> Var:
     divisor = ops.where(is_zero, scalar(ops, x, 1.0), x)
     away = ops.subtract(ops.i0(x), ops.divide(out, divisor))
     return ops.where(is_zero, scalar(ops, x, 0.5), away)
+
+
+def zeta(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    """By ``q``: -x zeta(x + 1, q)"""
+    x, q = inputs
+    return None, ops.negative(ops.multiply(x, ops.zeta(ops.add(x, scalar(ops, x, 1.0)), q)))
+
+
+def betainc(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    """By ``x``: x**(a-1) (1-x)**(b-1) gamma(a+b) / (gamma(a) gamma(b))"""
+    a, b, x = inputs
+    zero, one = zeros(ops, x), scalar(ops, x, 1.0)
+    log = ops.subtract(ops.lgamma(ops.add(a, b)), ops.add(ops.lgamma(a), ops.lgamma(b)))
+    for parameter, of in ((a, ops.log(x)), (b, ops.log1p(ops.negative(x)))):
+        power = ops.subtract(parameter, one)
+        term = ops.where(ops.equal(power, zero), zero, ops.multiply(power, of))  # x**0 is 1 for 0, too
+        log = ops.add(log, term)
+    return None, None, ops.exp(log)
 
 
 def one_minus_square(ops: Ops, x: Var, out: Var) -> Var:
@@ -245,6 +282,8 @@ def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
     ) -> tuple[Var | None, ...]:
         require_inexact(inputs)
         (ct,) = cotangents
+        if isinstance(partials, Constant):
+            return tuple(times(ops, ct, value) for _, value in zip(inputs, partials.values))
         slopes = partials(ops, inputs, outputs[0])
         return tuple(None if d is None else _times(ops, ct, d) for d in slopes)
 
@@ -256,6 +295,9 @@ def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
         ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_inexact(inputs)
+        if isinstance(partials, Constant):
+            given = zip(tangents, partials.values)
+            return total(ops, (None if t is None else times(ops, t, value) for t, value in given))
         pairs = zip(tangents, partials(ops, inputs, outputs[0]))
         return total(ops, (_along(ops, t, d) for t, d in pairs))
 
