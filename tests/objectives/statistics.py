@@ -254,12 +254,12 @@ def matrix_completion(p, M, mask):
 )
 def hmm_forward(pi, A, B, obs):
     pi, A, B = softmax(pi), softmax(A, axis=1), softmax(B, axis=1)
-    alpha = pi * B.T[obs][0]
+    alpha = pi * B[:, obs[0]]
     ll = 0.0
-    for likelihood in B[:, obs[1:]].T:
+    for o in obs[1:]:
         c = alpha.sum()
         ll += np.log(c)
-        alpha = (alpha / c) @ A * likelihood
+        alpha = (alpha / c) @ A * B[:, o]
     return -(ll + np.log(alpha.sum()))
 
 
