@@ -12,9 +12,15 @@ import dyncomp
 
 pytest.importorskip("scipy")
 
-from .objectives import Objective, statistics  # noqa: E402
+from .objectives import Objective, learning, programs, science, scipy_programs, statistics  # noqa: E402
 
-OBJECTIVES = (*statistics.CASES,)
+OBJECTIVES = (
+    *statistics.CASES,
+    *learning.CASES,
+    *science.CASES,
+    *programs.CASES,
+    *scipy_programs.CASES,
+)
 STEP = 1e-5
 
 
@@ -69,4 +75,4 @@ def test_gradient(case: Objective) -> None:
 
 
 def test_there_are_many() -> None:
-    assert len({case.f.__name__ for case in OBJECTIVES}) == len(OBJECTIVES) >= 20
+    assert len({case.f.__name__ for case in OBJECTIVES}) == len(OBJECTIVES) >= 70

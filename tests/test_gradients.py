@@ -81,6 +81,51 @@ def test_shapes_may_change_between_calls():
         np.testing.assert_allclose(made(x), 3 * x**2)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: (a @ a).sum(),
+        lambda a: np.linalg.inv(a).sum(),
+        lambda a: np.linalg.slogdet(a + a.T)[1] + np.trace(a),
+        lambda a: np.linalg.eigh(a @ a.T)[0].sum() + a[0].sum(),
+    ],
+)
+def test_sizes_of_square_matrices_may_change(f):
+    for n in (2, 4, 3):
+        a = RNG.standard_normal((n, n)) + 3 * np.eye(n)
+        direction = RNG.standard_normal((n, n))
+        found = (dyncomp.grad(f)(a) * direction).sum()
+        np.testing.assert_allclose(found, difference(f, [a], 0, direction), rtol=1e-5)
+        np.testing.assert_allclose(dyncomp.jvp(f, (a,), (direction,))[1], found, rtol=1e-9)
+
+
+def test_floating_point_errors_are_no_reason_to_give_up():
+    x = np.array([0.0, 1.0, -1.0])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(dyncomp.grad(lambda x: np.log(x).sum())(x), 1 / x)
+        np.testing.assert_array_equal(dyncomp.grad(lambda x: np.exp(999 + x).sum())(x), np.exp(999 + x))
+        value, _ = dyncomp.value_and_grad(lambda x: np.sqrt(x).sum())(x)
+    assert np.isnan(value)
+
+
+def test_impossible_events_in_logarithms():
+    """``-inf`` is the logarithm of nothing; its differences are NaN, gradients are not."""
+
+    def f(x):
+        table = np.full((4, 3), -np.inf)
+        table[0, 0] = 0.0
+        for t in range(1, 4):
+            moved = np.concatenate([[-np.inf], table[t - 1, :-1]])
+            table[t] = np.logaddexp(table[t - 1], moved) + x[t]
+        return np.logaddexp.reduce(table[-1])
+
+    x = RNG.standard_normal((4, 3))
+    direction = RNG.standard_normal((4, 3))
+    found = (dyncomp.grad(f)(x) * direction).sum()
+    np.testing.assert_allclose(found, difference(f, [x], 0, direction), rtol=1e-7)
+    assert dyncomp.grad(lambda x: np.hypot(x, 0.0))(0.0) == 0.0
+
+
 def test_time_loops():
     def f(x, steps):
         for _ in range(steps):

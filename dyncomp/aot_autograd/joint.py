@@ -14,12 +14,12 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
-from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides, same_shape
+from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder, emit_window
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import Unknown, scalar, zeros
+from ..prims.pointwise.partials import Unknown, in_sizes_of, scalar, zeros
 from ..prims.table import TABLE
 from .windows import Windows
 
@@ -119,6 +119,7 @@ class Reverse:
 
     def add(self, var: Var, cotangent: Var) -> None:
         if var.name in self.on_the_way:
+            cotangent = in_sizes_of(self.ops, cotangent, var)
             known = self.cotangents.get(var.name)
             self.cotangents[var.name] = cotangent if known is None else self.ops.add(known, cotangent)
 
@@ -244,8 +245,6 @@ class Reverse:
         found = self.cotangent(var)
         if found is None:
             return zeros(self.ops, var)
-        if not same_shape(found.shape, var.shape):  # a size has two names: the program found them equal
-            found = self.ops.reshape(self.ops.contiguous(found), shape=var.shape)
         # a cotangent that is an input, or is given twice, goes out as a value of its own
         made: Var = self.ops.copy(found)
         return made

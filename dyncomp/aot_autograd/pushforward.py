@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
-from ..prims.pointwise.partials import zeros
+from ..prims.pointwise.partials import in_sizes_of, zeros
 from .joint import Table, check_inputs, refusal, row_of, seen
 
 
@@ -71,7 +71,7 @@ class Forward:
             raise refusal(node, str(error)) from error
         made = found if isinstance(found, tuple) else (found,)
         named = zip(node.outputs, made, strict=True)
-        self.tangents.update({v.name: t for v, t in named if t is not None})
+        self.tangents.update({v.name: in_sizes_of(self.ops, t, v) for v, t in named if t is not None})
 
     def tangent(self, var: Var) -> Var:
         found = self.tangents.get(var.name)

@@ -13,7 +13,7 @@ from ..device import CPU
 from ..frontends.base import ArrayRef, libraries_of
 from ..graph.ir import Var
 from .breaks import Break
-from .calls.float_calls import float_operator, is_exact
+from .calls.float_calls import complex_operator, float_operator, is_exact
 from .calls.folding import text_operator
 from .immutable import methods as frozen
 from .mappings import container_operator
@@ -85,9 +85,35 @@ def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
         var = getattr(ops, prim)(*operands)
         return tracer.wrap_result(ArrayRef(var, "python", tracer.config.frontends[0].name))
     found = float_operator(tracer, name, values)
+    if found is None and any(v.pytype is complex for v in values):
+        found = _complex_numbers(tracer, name, values)
     if found is not None:
         return found
     raise Break("data-dependent-value", f"{name} of Python numbers that come from an array")
+
+
+# operators on complex numbers that never raise
+_TOTAL_ON_COMPLEX = ("add", "sub", "mul", "eq", "ne", "neg")
+
+
+def _complex_numbers(tracer: Tracer, name: str, values: list[Value]) -> Value | None:
+    """Python makes complex numbers of the other operands first, and multiplies as NumPy does."""
+    if not all(v.pytype in (float, complex) or is_exact(v) for v in values):
+        return None
+    operands = [_complex_variable(tracer, v) for v in values]
+    if name not in _TOTAL_ON_COMPLEX:
+        return complex_operator(tracer, name, operands)
+    var = getattr(tracer.tx.ops, _TOTAL_ON_FLOATS[name])(*operands)
+    return tracer.wrap_result(ArrayRef(var, "python", tracer.config.frontends[0].name))
+
+
+def _complex_variable(tracer: Tracer, value: Value) -> Var:
+    ops = tracer.tx.ops
+    if value.is_const:
+        found: Var = ops.full(shape=(), value=complex(value.const), dtype=dtypes.complex128, device=CPU)
+        return found
+    ref: ArrayRef = value.for_rule(tracer)
+    return ref.var if ref.dtype == dtypes.complex128 else ops.convert(ref.var, dtype=dtypes.complex128)
 
 
 def _is_int(value: Value) -> bool:
@@ -128,8 +154,9 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         return formatted
     if isinstance(a, ArrayValue) or isinstance(b, ArrayValue):
         if isinstance(b, ArrayValue) and b.ref.kind == "scalar" and a.pytype is complex:
-            # CPython takes a float64 for the float that it is: its own complex number, no complex128
-            raise Break("unsupported-operation", f"{op} of {a.describe()} and a NumPy number")
+            if b.ref.dtype == dtypes.float64:
+                # CPython takes it for the float that it is: its own complex number, no complex128
+                b = tracer.array_value(ArrayRef(b.ref.var, "python", b.ref.frontend))
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
         return binary_number(tracer, plain, a, b)

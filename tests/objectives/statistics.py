@@ -1,9 +1,9 @@
-"""Likelihoods, regressions, factorisations, sequences, energies."""
+"""Likelihoods, regressions, factorisations, sequences, processes, variational inference."""
 
 import numpy as np
 import scipy.linalg
-import scipy.special
-from scipy.special import gammaln, logsumexp
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.special import erf, expit, gammaln, logsumexp, softmax, xlogy
 
 from . import Objective, R, collector
 
@@ -207,3 +207,107 @@ def diffusion_inverse(k, steps=10, dt=0.05):
         flux = k * np.diff(u)
         u[1:-1] += dt * np.diff(flux)
     return np.sum(u**2)
+
+
+@case(np.array([0.7, 1.2]), R.poisson(3.0, 40).astype(float))
+def negative_binomial(theta, y):
+    mu, r = np.exp(theta)
+    ll = gammaln(y + r) - gammaln(r) - gammaln(y + 1) + r * np.log(r / (r + mu)) + y * np.log(mu / (r + mu))
+    return -ll.sum()
+
+
+@case(np.array([0.5, 0.1, -0.3]), R.standard_normal((30, 3)), (R.random(30) > 0.5).astype(float))
+def probit(beta, X, y):
+    p = 0.5 * (1 + erf(X @ beta / np.sqrt(2)))
+    return -np.sum(xlogy(y, p) + xlogy(1 - y, 1 - p))
+
+
+@case(np.array([0.2, 0.4, 1.5]), R.standard_normal(50))
+def student_t(theta, x):
+    mu, log_sigma, log_nu = theta
+    sigma, nu = np.exp(log_sigma), np.exp(log_nu)
+    z = (x - mu) / sigma
+    return -np.sum(
+        gammaln((nu + 1) / 2)
+        - gammaln(nu / 2)
+        - 0.5 * np.log(np.pi * nu)
+        - log_sigma
+        - (nu + 1) / 2 * np.log1p(z**2 / nu)
+    )
+
+
+@case(
+    {"U": R.random((6, 2)), "V": R.random((5, 2)), "b": R.random(5)}, R.random((6, 5)), R.random((6, 5)) > 0.4
+)
+def matrix_completion(p, M, mask):
+    pred = p["U"] @ p["V"].T + p["b"]
+    err = (pred - M)[mask]
+    return err @ err + 0.1 * sum(np.sum(v**2) for v in p.values())
+
+
+@case(
+    R.standard_normal(3),
+    R.standard_normal((3, 3)),
+    R.standard_normal((3, 4)),
+    np.array([0, 1, 3, 2, 2, 1]),
+    wrt=(0, 1, 2),
+)
+def hmm_forward(pi, A, B, obs):
+    pi, A, B = softmax(pi), softmax(A, axis=1), softmax(B, axis=1)
+    alpha = pi * B[:, obs[0]]
+    ll = 0.0
+    for o in obs[1:]:
+        c = alpha.sum()
+        ll += np.log(c)
+        alpha = (alpha / c) @ A * B[:, o]
+    return -(ll + np.log(alpha.sum()))
+
+
+@case(np.array([0.4, -0.2, 0.1]), R.standard_normal(20))
+def garch(theta, r):
+    omega, alpha, beta = np.exp(theta[0]), expit(theta[1]) * 0.3, expit(theta[2]) * 0.6
+    h = np.empty_like(r)
+    h[0] = r.var()
+    for t in range(1, len(r)):
+        h[t] = omega + alpha * r[t - 1] ** 2 + beta * h[t - 1]
+    return 0.5 * np.sum(np.log(2 * np.pi * h) + r**2 / h)
+
+
+@case(np.log(np.array([1.0, 0.5, 0.1])), np.linspace(0, 3, 12), R.standard_normal(12))
+def gp_cho_solve(theta, x, y):
+    var, ell, noise = np.exp(theta)
+    K = var * np.exp(-0.5 * (x[:, None] - x[None, :]) ** 2 / ell**2) + noise * np.eye(len(x))
+    c = cho_factor(K, lower=True)
+    alpha = cho_solve(c, y)
+    return 0.5 * y @ alpha + np.log(np.diag(c[0])).sum() + 0.5 * len(x) * np.log(2 * np.pi)
+
+
+@case(np.log(np.array([1.0, 0.5, 0.1])), np.linspace(0, 3, 12), R.standard_normal(12))
+def gp_solve_triangular(theta, x, y):
+    var, ell, noise = np.exp(theta)
+    r = np.sqrt(3) * np.abs(np.subtract.outer(x, x)) / ell
+    K = var * (1 + r) * np.exp(-r)
+    K[np.diag_indices_from(K)] += noise
+    L = scipy.linalg.cholesky(K, lower=True)
+    z = solve_triangular(L, y, lower=True)
+    return 0.5 * np.dot(z, z) + np.sum(np.log(np.diag(L)))
+
+
+@case(R.standard_normal((3, 3)))
+def matrix_exponential(A):
+    return np.trace(scipy.linalg.expm(0.3 * A) @ np.arange(9.0).reshape(3, 3))
+
+
+@case(R.standard_normal(4), R.standard_normal((4, 4)))
+def toeplitz_system(c, b):
+    T = scipy.linalg.toeplitz(c) + 6 * np.eye(4)
+    return (np.linalg.solve(T, b) ** 2).sum()
+
+
+@case(R.standard_normal((3, 3)), R.standard_normal((5, 3)))
+def log_det_covariance(L, X):
+    L = np.tril(L)
+    np.fill_diagonal(L, np.exp(np.diag(L)))
+    S = L @ L.T
+    d = scipy.linalg.solve(S, X.T, assume_a="pos")
+    return np.sum(X.T * d) + len(X) * np.linalg.slogdet(S)[1]

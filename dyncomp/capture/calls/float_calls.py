@@ -1,4 +1,5 @@
-"""What may raise on Python floats that the graph computes: functions of ``math``, division and powers.
+"""What may raise on Python floats and complex numbers that the graph computes: functions of ``math``,
+division, powers, magnitudes of complex numbers.
 
 Each is a node that calls the function itself. Where that raises, the graph does, and the original runs; the
 results are outputs of the graph, so that no pass leaves such a node out.
@@ -14,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import bool_, float64
+from ...dtypes import bool_, complex128, float64
 from ...frontends.base import ArrayRef
-from ...graph.ir import Callee, array_type
+from ...graph.ir import Callee, Var, array_type
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 
@@ -35,16 +36,18 @@ _OPERATORS = {
     "mod": operator.mod,
     "pow": operator.pow,
 }
+_COMPLEX = {"truediv": (operator.truediv, complex), "pow": (operator.pow, complex), "abs": (abs, float)}
 _EXACT = 2**53
+_RESULTS = {bool: (bool_, np.bool_), float: (float64, np.float64), complex: (complex128, np.complex128)}
 
 
-class _OnFloats:
-    """A function of Python floats as one of arrays without dimensions."""
+class _OnNumbers:
+    """A function of Python's numbers as one of arrays without dimensions."""
 
     def __init__(self, function: Callable[..., Any], kind: type) -> None:
         self.function = function
         self.kind = kind
-        self.made: Any = np.bool_ if kind is bool else np.float64
+        self.made: Any = _RESULTS[kind][1]
 
     def __call__(self, *arrays: Any) -> Any:
         result = self.function(*(array.item() for array in arrays))
@@ -55,9 +58,9 @@ class _OnFloats:
 
 @functools.lru_cache(maxsize=256)
 def _callee(function: Callable[..., Any], kind: type) -> Callee:
-    dtype, made = (bool_, np.bool_) if kind is bool else (float64, np.float64)
+    dtype, made = _RESULTS[kind]
     path = f"{function.__module__.lstrip('_')}.{function.__name__}"
-    return Callee(_OnFloats(function, kind), function.__name__, (array_type(dtype, ()),), (made,), path=path)
+    return Callee(_OnNumbers(function, kind), function.__name__, (array_type(dtype, ()),), (made,), path=path)
 
 
 def math_call(tracer: Tracer, function: object, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
@@ -86,11 +89,19 @@ def is_exact(value: Value) -> bool:
 def _float_call(tracer: Tracer, function: object, values: list[Value], kind: type) -> Value | None:
     if not any(isinstance(v, ArrayValue) for v in values) or not all(_is_float(v) for v in values):
         return None
-    frontend = tracer.config.frontends[0]
-    operands = [tracer.float_variable(v) for v in values]
+    return _call(tracer, function, [tracer.float_variable(v) for v in values], kind)
+
+
+def complex_operator(tracer: Tracer, name: str, operands: list[Var]) -> Value | None:
+    """An operator that may raise on complex numbers, operands as such; ``None`` for other operators."""
+    function, kind = _COMPLEX.get(name, (None, complex))
+    return None if function is None else _call(tracer, function, operands, kind)
+
+
+def _call(tracer: Tracer, function: Any, operands: list[Var], kind: type) -> Value:
     tracer.builder.loc = tracer.loc
     var = tracer.builder.emit("python_call", *operands, callee=_callee(function, kind))
-    result = tracer.array_value(ArrayRef(var, "python", frontend.name))
+    result: ArrayValue = tracer.array_value(ArrayRef(var, "python", tracer.config.frontends[0].name))
     tracer.note_may_raise(result)
     return result
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...dtypes import complex128, float64
 from ...errors import Unsupported
-from ...graph.ir import Var, same_shape
+from ...graph.ir import Var
+from ...prims.pointwise.partials import in_sizes_of
 from .. import derivatives
 from ..base import ArrayRef, Rule, TraceContext
 from .numpy_rules import RuleTable
@@ -63,9 +64,9 @@ def _like(tx: TraceContext, given: object, value: Var) -> Var:
     if given is None or isinstance(given, (int, float)):
         return fill(tx, value.shape, given or 0, value.dtype)
     made = given.var if isinstance(given, ArrayRef) else literal(tx, np.asarray(given))
-    if not same_shape(made.shape, value.shape):
+    if len(made.shape) != len(value.shape) or not all(a == b for a, b in zip(made.shape, value.shape)):
         raise ValueError(f"a cotangent or tangent of shape {made.shape} for a value of shape {value.shape}")
-    return convert(tx, made, value.dtype)
+    return convert(tx, in_sizes_of(tx.ops, made, value), value.dtype)
 
 
 def _marker(tx: TraceContext, name: str, outputs: int, *groups: Sequence[Var]) -> tuple[ArrayRef, ...]:

@@ -272,3 +272,7 @@ def _sum_out(tx: TraceContext, term: Term, keep: set[Label]) -> Term:
 def _permuted(tx: TraceContext, term: Term, labels: list[Label]) -> Var:
     perm = [term.labels.index(label) for label in labels]
     return term.var if perm == list(range(len(perm))) else transpose_var(tx, term.var, perm)
+
+
+# what ``np.einsum`` itself calls where it has found an order of its own (``optimize=True``)
+TABLE.functions[np._core._multiarray_umath.c_einsum] = einsum  # type: ignore[attr-defined]

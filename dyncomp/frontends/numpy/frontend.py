@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
-from . import scipy_linalg
+from . import scipy_table
 from .data_dependent import selected
 from .masked_rules import dispatch, with_masked
 from .numpy_facts import ARRAY_TYPES, describe
@@ -49,6 +49,8 @@ _MODULES = (
     "batching",
 )
 
+_SCIPY_MODULES = ("scipy_linalg", "scipy_others")
+
 # methods whose rule is that of the function of the same name
 FUNCTION_METHODS = (
     "argpartition",
@@ -78,6 +80,8 @@ class NumpyFrontend:
         collected = RuleTable()
         for name in _MODULES:
             collected.update(import_module(f"{__package__}.{name}").TABLE)
+        for name in _SCIPY_MODULES:
+            import_module(f"{__package__}.{name}")
         for name in FUNCTION_METHODS:
             rule = collected.functions.get(getattr(np, name))
             if rule is not None:
@@ -94,8 +98,9 @@ class NumpyFrontend:
             return None
         if found is None and type(fn) is np.ufunc and takes_numbers(fn):
             return dispatch(ufunc_rule(fn), None)
-        if found is None and type(fn) is FunctionType and str(fn.__module__).startswith("scipy.linalg."):
-            return scipy_linalg.find(fn)
+        if found is None:
+            rule = scipy_table.find(fn)
+            return None if rule is None else dispatch(rule, None)
         return found
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
@@ -154,6 +159,7 @@ class NumpyFrontend:
             or obj is np._NoValue
             or issubclass(type(obj), _CONSTANT_TYPES)
             or _is_numpy_type(obj)
+            or scipy_table.is_transform(obj)
         )
 
 

@@ -97,7 +97,12 @@ def _read_fancy(tx: TraceContext, x: ArrayRef, subscript: Subscript) -> ArrayRef
     fancy = _fancy(tx, x.var, subscript)
     result = gather(tx, fancy.view, fancy.indices, fancy.dims, fancy.position)
     if result.shape and all(_is_scalar_item(subscript.items[i]) for i in subscript.fancy):
-        raise Unsupported("indexing with a scalar known at run time only gives a view")
+        rest = [s for axis, s in enumerate(fancy.view.type.strides) if axis not in fancy.dims]
+        if result.ndim > 1 and not all(map(same, rest, result.type.strides)):
+            raise Unsupported("indexing with a scalar known at run time gives a view in another order")
+        # a copy here, a view in the program: nobody writes to it, or to its array, in this graph
+        tx.builder.seen_as_views[result.name] = x.var.name
+        return ArrayRef(result, "array", readonly=True)
     return array_of(result) if subscript.ellipsis else value_of(result)
 
 

@@ -1,277 +1,337 @@
-"""``scipy.linalg`` of real matrices: its own routines as nodes, whose derivatives
-``prims.derivatives.scipy_linalg`` says. What they refuse they refuse when the graph runs: then the original
-does."""
+"""Routines of ``scipy.linalg`` on single matrices."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...dtypes import DType
+from ... import dtypes
 from ...errors import Unsupported
-from ...graph.ir import Callee, Var
-from ...prims.derivatives.scipy_linalg import ROUTINES
+from ...graph.ir import Var
 from ...symbolic.integers import Dim, same
-from ..base import ArrayRef, Rule, TraceContext
-from ..rule_table import below
-from .diagonals import TABLE as DIAGONALS
-from .index_functions import take
-from .join import concatenate
-from .lapack import lapack_dtype
+from ..base import ArrayRef, TraceContext
+from . import promote
 from .operands import array_of, as_ref, convert, emit, value_of
-from .operators import TABLE as OPERATORS
-from .views import flatten_view
+from .scipy_table import RULES, call, rule
 
-_RULES: dict[str, Rule] = {}
-
-
-def _function(name: str) -> Callable[[Rule], Rule]:
-    def register(rule: Rule) -> Rule:
-        _RULES[name] = rule
-        return rule
-
-    return register
-
-
-def find(fn: object) -> Rule | None:
-    """The rule of a function of ``scipy.linalg``."""
-    name = getattr(fn, "__name__", None)
-    rule = _RULES.get(name) if isinstance(name, str) else None
-    return rule if rule is not None and below(sys.modules.get("scipy.linalg"), str(name)) is fn else None
+LIBRARY = "scipy.linalg"
+_DTYPES = (dtypes.float64, dtypes.complex128)
+_ASSUMED = {
+    None: "",
+    "gen": "gen",
+    "general": "gen",
+    "sym": "sym",
+    "symmetric": "sym",
+    "her": "her",
+    "hermitian": "her",
+    "pos": "pos",
+    "positive definite": "pos",
+}
+_TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
-# -- nodes ----------------------------------------------------------------------------------------
-def _operands(tx: TraceContext, *values: object) -> list[Var]:
-    """Matrices, and vectors after the first of them, in the dtype that the routine computes in."""
-    refs = [as_ref(tx, value) for value in values]
-    dtype = lapack_dtype(*refs)
-    if dtype.is_complex or refs[0].ndim != 2 or any(ref.ndim not in (1, 2) for ref in refs):
-        raise Unsupported("scipy.linalg of complex numbers or of stacks of matrices")
-    return [convert(tx, ref.var, dtype) for ref in refs]
+# -- operands and calls ---------------------------------------------------------------------------
+def _operand(tx: TraceContext, value: object, *ndims: int) -> ArrayRef:
+    x = as_ref(tx, value)
+    if x.ndim not in ndims:
+        raise Unsupported(f"a routine of {LIBRARY} on an array of {x.ndim} dimensions")
+    if x.dtype.is_integer or x.dtype.is_bool:
+        x = array_of(convert(tx, x.var, dtypes.float64))
+    if x.dtype not in _DTYPES:
+        raise Unsupported(f"a routine of {LIBRARY} on {x.dtype}")
+    if any(same(size, 0) for size in x.shape):
+        raise Unsupported(f"a routine of {LIBRARY} on an empty array")
+    if not x.var.type.is_contiguous and not _is_turned(x):
+        x = array_of(emit(tx, "contiguous", x.var))
+    return x
 
 
-def _square(x: Var) -> Dim:
-    if not same(*x.shape):
-        raise Unsupported("scipy.linalg of a matrix that is not square")
-    return x.shape[0]
+def _is_turned(x: ArrayRef) -> bool:
+    return x.ndim == 2 and same(x.strides[0], 1) and same(x.strides[1], x.shape[0])
 
 
-def _call(
-    tx: TraceContext, name: str, inputs: list[Var], shapes: list[tuple[Dim, ...]], *numbers: int
+def _square(tx: TraceContext, value: object) -> ArrayRef:
+    x = _operand(tx, value, 2)
+    if not x.shape[0] == x.shape[1]:
+        raise Unsupported(f"a routine of {LIBRARY} on a matrix that is not square")
+    return x
+
+
+def _right(tx: TraceContext, value: object, matrix: ArrayRef) -> ArrayRef:
+    b = _operand(tx, value, 1, 2)
+    if not b.shape[0] == matrix.shape[0]:
+        raise Unsupported("a right-hand side of another size than the matrix")
+    return b
+
+
+def _common(tx: TraceContext, *refs: ArrayRef) -> list[ArrayRef]:
+    dtype = promote.from_np(np.result_type(*(ref.dtype.numpy for ref in refs)))
+    return [array_of(convert(tx, ref.var, dtype)) for ref in refs]
+
+
+def _refuse_overwriting(*flags: object) -> None:
+    if any(flags):
+        raise Unsupported(f"a routine of {LIBRARY} that may overwrite its arguments")
+
+
+def _called(
+    tx: TraceContext,
+    name: str,
+    inputs: list[ArrayRef],
+    shapes: list[tuple[Dim, ...]],
+    options: dict[str, Any] | None = None,
+    small: list[np.ndarray[Any, Any]] | None = None,
 ) -> list[Var]:
-    """Results in the order of FORTRAN where the routine gives them so: a transposed view of what it left."""
-    routine = ROUTINES[name]
-    dtype: DType = inputs[0].dtype
-    turned = [shape[::-1] if routine.fortran else shape for shape in shapes]
-    made = emit(
-        tx,
-        "routine_call",
-        *inputs,
-        callee=Callee(routine, f"scipy.linalg.{name}", (), (), None, f"scipy.linalg.{name}"),
-        numbers=tuple(map(int, numbers)),
-        dtypes=(dtype,) * len(shapes),
-        shapes=tuple(turned),
-    )
-    results = made if isinstance(made, tuple) else (made,)
-    if not routine.fortran:
-        return list(results)
-    return [emit(tx, "transpose", r, perm=(1, 0)) if r.ndim == 2 else r for r in results]
+    """A routine on a square matrix and perhaps a right-hand side."""
+    examples = [_small(ref, 3 - k) for k, ref in enumerate(inputs)] if small is None else small
+    return call(tx, LIBRARY, name, inputs, shapes, examples, options or {})
 
 
-def _plain(overwritten: object, check_finite: object = True) -> None:
-    """Numbers that are not finite are always refused when the graph runs: the original knows what to do."""
-    if overwritten or not isinstance(check_finite, bool):
-        raise Unsupported("scipy.linalg with overwrite_a= or overwrite_b=")
+def _small(ref: ArrayRef, columns: int, rows: int = 3) -> np.ndarray[Any, Any]:
+    """A small array of the same type and layout; a square matrix is positive definite."""
+    made = np.ones((rows, columns)[: ref.ndim], ref.dtype.numpy)
+    if ref.ndim == 2:
+        made[np.diag_indices(min(rows, columns))] += 3
+    return np.asfortranarray(made) if _is_turned(ref) and not ref.var.type.is_contiguous else made
 
 
-def _flag(value: object, what: str) -> bool:
-    if not isinstance(value, (bool, int, np.bool_)):
-        raise Unsupported(f"scipy.linalg with {what}= as data")
-    return bool(value)
-
-
-# -- factors and solutions --------------------------------------------------------------------------
-@_function("cholesky")
+# -- factors and solutions ------------------------------------------------------------------------
+@rule(LIBRARY)
 def cholesky(
-    tx: TraceContext,
-    a: object,
-    lower: object = False,
-    overwrite_a: object = False,
-    check_finite: object = True,
+    tx: TraceContext, a: object, lower: Any = False, overwrite_a: object = False, check_finite: Any = True
 ) -> ArrayRef:
-    _plain(overwrite_a, check_finite)
-    (x,) = _operands(tx, a)
-    n = _square(x)
-    return array_of(_call(tx, "cholesky", [x], [(n, n)], _flag(lower, "lower"))[0])
+    _refuse_overwriting(overwrite_a)
+    x = _square(tx, a)
+    options = {"lower": bool(lower), "check_finite": bool(check_finite)}
+    return array_of(_called(tx, "cholesky", [x], [x.shape], options)[0])
 
 
-@_function("cho_factor")
+@rule(LIBRARY)
 def cho_factor(
-    tx: TraceContext,
-    a: object,
-    lower: object = False,
-    overwrite_a: object = False,
-    check_finite: object = True,
-) -> tuple[ArrayRef, bool]:
-    """The factor, and the argument in the other triangle."""
-    below_ = _flag(lower, "lower")
-    factor = cholesky(tx, a, below_, overwrite_a, check_finite)
-    other = _other_triangle(tx, as_ref(tx, a), below_)
-    return OPERATORS.operators["add"](tx, factor, other), below_
+    tx: TraceContext, a: object, lower: Any = False, overwrite_a: object = False, check_finite: Any = True
+) -> tuple[ArrayRef, Any]:
+    _refuse_overwriting(overwrite_a)
+    x = _square(tx, a)
+    options = {"lower": bool(lower), "check_finite": bool(check_finite)}
+    return array_of(_called(tx, "cho_factor", [x], [x.shape], options)[0]), lower
 
 
-def _other_triangle(tx: TraceContext, a: ArrayRef, lower: bool) -> ArrayRef:
-    rule = DIAGONALS.functions[np.triu if lower else np.tril]
-    found: ArrayRef = rule(tx, a, 1 if lower else -1)
-    return found
-
-
-@_function("cho_solve")
+@rule(LIBRARY)
 def cho_solve(
-    tx: TraceContext,
-    c_and_lower: Any,
-    b: object,
-    overwrite_b: object = False,
-    check_finite: object = True,
+    tx: TraceContext, c_and_lower: Any, b: object, overwrite_b: object = False, check_finite: Any = True
 ) -> ArrayRef:
-    factor, below_ = c_and_lower
-    lower = _flag(below_, "lower")
-    inner = solve_triangular(tx, factor, b, 0 if lower else 1, lower, False, overwrite_b, check_finite)
-    return solve_triangular(tx, factor, inner, 1 if lower else 0, lower)
+    _refuse_overwriting(overwrite_b)
+    c, lower = c_and_lower
+    factor = _square(tx, c)
+    factor, right = _common(tx, factor, _right(tx, b, factor))
+    options = {"lower": bool(lower), "check_finite": bool(check_finite)}
+    return array_of(_called(tx, "cho_solve", [factor, right], [right.shape], options)[0])
 
 
-@_function("solve_triangular")
+@rule(LIBRARY)
 def solve_triangular(
     tx: TraceContext,
     a: object,
     b: object,
-    trans: object = 0,
-    lower: object = False,
-    unit_diagonal: object = False,
+    trans: Any = 0,
+    lower: Any = False,
+    unit_diagonal: Any = False,
     overwrite_b: object = False,
-    check_finite: object = True,
+    check_finite: Any = True,
 ) -> ArrayRef:
-    _plain(overwrite_b, check_finite)
-    x, y = _operands(tx, a, b)
-    if trans not in (0, 1, 2, "N", "T", "C") or not same(_square(x), y.shape[0]):
-        raise Unsupported("scipy.linalg.solve_triangular of these arguments")
-    flags = (trans not in (0, "N"), _flag(lower, "lower"), _flag(unit_diagonal, "unit_diagonal"))
-    return array_of(_call(tx, "solve_triangular", [x, y], [y.shape], *flags)[0])
+    _refuse_overwriting(overwrite_b)
+    x = _square(tx, a)
+    x, right = _common(tx, x, _right(tx, b, x))
+    options = {
+        "trans": _TRANSPOSED[trans],
+        "lower": bool(lower),
+        "unit_diagonal": bool(unit_diagonal),
+        "check_finite": bool(check_finite),
+    }
+    return array_of(_called(tx, "solve_triangular", [x, right], [right.shape], options)[0])
 
 
-@_function("solve")
+@rule(LIBRARY)
+def lu_factor(
+    tx: TraceContext, a: object, overwrite_a: object = False, check_finite: Any = True
+) -> tuple[ArrayRef, ...]:
+    _refuse_overwriting(overwrite_a)
+    x = _square(tx, a)
+    made = _called(tx, "lu_factor", [x], [x.shape, x.shape[:1]], {"check_finite": bool(check_finite)})
+    return tuple(map(array_of, made))
+
+
+@rule(LIBRARY)
+def lu_solve(
+    tx: TraceContext,
+    lu_and_piv: Any,
+    b: object,
+    trans: Any = 0,
+    overwrite_b: object = False,
+    check_finite: Any = True,
+) -> ArrayRef:
+    _refuse_overwriting(overwrite_b)
+    lu, piv = lu_and_piv
+    factors, pivots = _square(tx, lu), as_ref(tx, piv)
+    if pivots.ndim != 1 or not pivots.dtype.is_integer or not pivots.shape[0] == factors.shape[0]:
+        raise Unsupported("scipy.linalg.lu_solve with these pivots")
+    factors, right = _common(tx, factors, _right(tx, b, factors))
+    small = [_small(factors, 3), np.arange(3, dtype=pivots.dtype.numpy), _small(right, 2)]
+    options = {"trans": _TRANSPOSED[trans], "check_finite": bool(check_finite)}
+    return array_of(_called(tx, "lu_solve", [factors, pivots, right], [right.shape], options, small)[0])
+
+
+@rule(LIBRARY)
 def solve(
     tx: TraceContext,
     a: object,
     b: object,
-    lower: object = False,
+    lower: Any = False,
     overwrite_a: object = False,
     overwrite_b: object = False,
-    check_finite: object = True,
-    assume_a: object = None,
+    check_finite: Any = True,
+    assume_a: Any = None,
     transposed: object = False,
 ) -> ArrayRef:
-    _plain(overwrite_a or overwrite_b, check_finite)
-    symmetric = assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
-    if transposed or not (symmetric or assume_a in (None, "gen", "general")):
-        raise Unsupported("scipy.linalg.solve with these arguments")
-    x, y = _operands(tx, a, b)
-    if not same(_square(x), y.shape[0]):
-        raise Unsupported("scipy.linalg.solve of shapes that do not fit")
-    kind = 0 if not symmetric else 2 if assume_a in ("pos", "positive definite") else 1
-    plain = assume_a is None
-    return array_of(_call(tx, "solve", [x, y], [y.shape], kind, _flag(lower, "lower"), plain)[0])
+    _refuse_overwriting(overwrite_a, overwrite_b)
+    if transposed or assume_a not in _ASSUMED:
+        raise Unsupported("scipy.linalg.solve with transposed= or of such a matrix")
+    x = _square(tx, a)
+    x, right = _common(tx, x, _right(tx, b, x))
+    if x.dtype.is_complex and _ASSUMED[assume_a] == "sym":
+        raise Unsupported("scipy.linalg.solve of a complex symmetric matrix")
+    options = {
+        "assume_a": _ASSUMED[assume_a] or None,
+        "lower": bool(lower),
+        "check_finite": bool(check_finite),
+    }
+    return array_of(_called(tx, "solve", [x, right], [right.shape], options)[0])
 
 
-@_function("inv")
+@rule(LIBRARY)
 def inv(
-    tx: TraceContext, a: object, overwrite_a: object = False, check_finite: object = True, **kind: object
+    tx: TraceContext,
+    a: object,
+    overwrite_a: object = False,
+    check_finite: Any = True,
+    *,
+    assume_a: object = None,
+    lower: object = False,
 ) -> ArrayRef:
-    _plain(overwrite_a or kind, check_finite)
-    (x,) = _operands(tx, a)
-    n = _square(x)
-    return array_of(_call(tx, "inv", [x], [(n, n)])[0])
+    _refuse_overwriting(overwrite_a)
+    if assume_a not in (None, "gen", "general") or lower:
+        raise Unsupported("scipy.linalg.inv of such a matrix")
+    x = _square(tx, a)
+    return array_of(_called(tx, "inv", [x], [x.shape], {"check_finite": bool(check_finite)})[0])
 
 
-@_function("det")
-def det(tx: TraceContext, a: object, overwrite_a: object = False, check_finite: object = True) -> ArrayRef:
-    _plain(overwrite_a, check_finite)
-    (x,) = _operands(tx, a)
-    _square(x)
-    return value_of(_call(tx, "det", [x], [()])[0])
+@rule(LIBRARY)
+def det(tx: TraceContext, a: object, overwrite_a: object = False, check_finite: Any = True) -> ArrayRef:
+    _refuse_overwriting(overwrite_a)
+    x = _square(tx, a)
+    return value_of(_called(tx, "det", [x], [()], {"check_finite": bool(check_finite)})[0])
 
 
-@_function("expm")
-def expm(tx: TraceContext, A: object) -> ArrayRef:
-    (x,) = _operands(tx, A)
-    n = _square(x)
-    return array_of(_call(tx, "expm", [x], [(n, n)])[0])
-
-
-@_function("eigh")
+# -- eigenvalues, singular values, QR ---------------------------------------------------------------
+@rule(LIBRARY)
 def eigh(
     tx: TraceContext,
     a: object,
     b: object = None,
     *,
-    lower: object = True,
+    lower: Any = True,
     eigvals_only: object = False,
-    check_finite: object = True,
-    **more: object,
+    overwrite_a: object = False,
+    overwrite_b: object = False,
+    type: object = 1,
+    check_finite: Any = True,
+    subset_by_index: object = None,
+    subset_by_value: object = None,
+    driver: object = None,
 ) -> Any:
-    _plain(b is not None or more, check_finite)
-    (x,) = _operands(tx, a)
-    n = _square(x)
-    values, vectors = _call(tx, "eigh", [x], [(n,), (n, n)], _flag(lower, "lower"))
-    if _flag(eigvals_only, "eigvals_only"):
-        raise Unsupported("scipy.linalg.eigh(eigvals_only=True)")
-    return array_of(values), array_of(vectors)
+    _refuse_overwriting(overwrite_a, overwrite_b)
+    if b is not None or type != 1 or subset_by_index is not None or subset_by_value is not None or driver:
+        raise Unsupported("scipy.linalg.eigh with these arguments")
+    x = _square(tx, a)
+    options = {"lower": bool(lower), "check_finite": bool(check_finite)}
+    if eigvals_only:
+        return array_of(_called(tx, "eigvalsh", [x], [x.shape[:1]], options)[0])
+    return tuple(map(array_of, _called(tx, "eigh", [x], [x.shape[:1], x.shape], options)))
 
 
-# -- matrices of a few numbers ----------------------------------------------------------------------
-def _gathered(tx: TraceContext, values: ArrayRef, places: np.ndarray[Any, Any]) -> ArrayRef:
-    return take(tx, values, places)
+@rule(LIBRARY)
+def eigvalsh(tx: TraceContext, a: object, b: object = None, **options: Any) -> Any:
+    return eigh(tx, a, b, eigvals_only=True, **options)
 
 
-def _vector(tx: TraceContext, value: object) -> tuple[ArrayRef, int]:
-    ref = as_ref(tx, value)
-    if ref.ndim != 1:
-        raise Unsupported("a matrix of scipy.linalg made of an array that is no vector")
-    found = array_of(flatten_view(tx, ref.var))
-    (size,) = found.shape
-    if not isinstance(size, int) or not size:
-        raise Unsupported("a matrix of scipy.linalg of a symbolic size, or of none")
-    return found, size
+@rule(LIBRARY)
+def svd(
+    tx: TraceContext,
+    a: object,
+    full_matrices: Any = True,
+    compute_uv: object = True,
+    overwrite_a: object = False,
+    check_finite: Any = True,
+    lapack_driver: object = "gesdd",
+) -> Any:
+    _refuse_overwriting(overwrite_a)
+    if lapack_driver != "gesdd":
+        raise Unsupported("scipy.linalg.svd with lapack_driver=")
+    x = _operand(tx, a, 2)
+    if not compute_uv:
+        return svdvals(tx, a, check_finite=check_finite)
+    m, n = x.shape
+    least = _least(x)
+    shapes = [(m, m), (least,), (n, n)] if full_matrices else [(m, least), (least,), (least, n)]
+    options = {"full_matrices": bool(full_matrices), "check_finite": bool(check_finite)}
+    return tuple(map(array_of, _called(tx, "svd", [x], shapes, options, [_small(x, 3, 4)])))
 
 
-@_function("toeplitz")
-def toeplitz(tx: TraceContext, c: object, r: object = None) -> ArrayRef:
-    column, rows = _vector(tx, c)
-    row, columns = (column, rows) if r is None else _vector(tx, r)
-    if column.dtype.is_complex or row.dtype != column.dtype:
-        raise Unsupported("scipy.linalg.toeplitz of complex numbers, or of two types")
-    place = np.subtract.outer(np.arange(rows), np.arange(columns))
-    both = concatenate(tx, (column, row), 0)
-    return _gathered(tx, both, np.where(place >= 0, place, rows - place))
+def _least(x: ArrayRef) -> Dim:
+    m, n = x.shape
+    return m if m <= n else n
 
 
-@_function("hankel")
-def hankel(tx: TraceContext, c: object, r: object = None) -> ArrayRef:
-    column, rows = _vector(tx, c)
-    if r is None:
-        raise Unsupported("scipy.linalg.hankel of one vector")
-    row, columns = _vector(tx, r)
-    if row.dtype != column.dtype:
-        raise Unsupported("scipy.linalg.hankel of two types")
-    place = np.add.outer(np.arange(rows), np.arange(columns))
-    both = concatenate(tx, (column, row), 0)
-    return _gathered(tx, both, np.where(place < rows, place, place + 1))
+@rule(LIBRARY)
+def svdvals(tx: TraceContext, a: object, overwrite_a: object = False, check_finite: Any = True) -> ArrayRef:
+    _refuse_overwriting(overwrite_a)
+    x = _operand(tx, a, 2)
+    return array_of(
+        _called(tx, "svdvals", [x], [(_least(x),)], {"check_finite": bool(check_finite)}, [_small(x, 3, 4)])[
+            0
+        ]
+    )
 
 
-@_function("circulant")
-def circulant(tx: TraceContext, c: object) -> ArrayRef:
-    column, size = _vector(tx, c)
-    return _gathered(tx, column, np.subtract.outer(np.arange(size), np.arange(size)) % size)
+@rule(LIBRARY)
+def qr(
+    tx: TraceContext,
+    a: object,
+    overwrite_a: object = False,
+    lwork: object = None,
+    mode: Any = "full",
+    pivoting: object = False,
+    check_finite: Any = True,
+) -> Any:
+    _refuse_overwriting(overwrite_a)
+    if lwork is not None or pivoting or mode not in ("full", "economic"):
+        raise Unsupported("scipy.linalg.qr with these arguments")
+    x = _operand(tx, a, 2)
+    m, n = x.shape
+    least = _least(x) if mode == "economic" else m
+    options = {"mode": mode, "check_finite": bool(check_finite)}
+    return tuple(map(array_of, _called(tx, "qr", [x], [(m, least), (least, n)], options, [_small(x, 3, 4)])))
+
+
+# -- functions of matrices ------------------------------------------------------------------------
+def _function_of_matrix(name: str) -> None:
+    def of_matrix(tx: TraceContext, A: object) -> ArrayRef:
+        x = _square(tx, A)
+        return array_of(_called(tx, name, [x], [x.shape])[0])
+
+    RULES[LIBRARY, name] = of_matrix
+
+
+for _name in ("expm", "logm", "sqrtm"):
+    _function_of_matrix(_name)

@@ -7,7 +7,9 @@ from typing import Any
 
 from ...graph.ir import Callee, Ops, Var
 from ..pointwise.partials import zeros
-from . import scipy_linalg
+from . import scipy_linalg, scipy_others
+
+_KNOWN = {**scipy_linalg.RULES, **scipy_others.RULES}
 
 
 def routine_vjp(
@@ -24,8 +26,9 @@ def routine_vjp(
     """By the library's own reverse mode: ``callee.function.gradient(tensors, count)`` is a routine of the
     ``count`` arguments and of cotangents of the results of inexact dtypes; it gives the gradients by those of
     the arguments ``tensors`` that its ``by`` names. ``TypeError`` where there is none."""
-    if isinstance(callee.function, scipy_linalg.Routine):
-        return scipy_linalg.vjp(ops, callee.function, cts, inputs, outputs, numbers)
+    if callee.path in _KNOWN:
+        known: tuple[Var | None, ...] = _KNOWN[callee.path][0](ops, cts, inputs, outputs, callee=callee)
+        return known
     make = getattr(callee.function, "gradient", None)
     if make is None:
         raise TypeError("what it calls is not known to dyncomp")
@@ -61,6 +64,7 @@ def routine_jvp(
     dtypes: object,
     shapes: object,
 ) -> Any:
-    if not isinstance(callee.function, scipy_linalg.Routine):
+    known = _KNOWN.get(callee.path, (None, None))[1]
+    if known is None:
         raise TypeError("it has no derivative in forward mode")
-    return scipy_linalg.jvp(ops, callee.function, tangents, inputs, outputs, numbers)
+    return known(ops, tangents, inputs, outputs, callee=callee)

@@ -9,7 +9,9 @@ from ...dtypes import int64
 from ...graph.ir import Ops, Var
 from ...symbolic.integers import product
 from ..pointwise.partials import zeros
+from . import reduced
 
+_REDUCED = "reduced"
 _SELECT = "select"
 
 
@@ -29,6 +31,8 @@ def call_vjp(
 ) -> tuple[Var | None, ...]:
     """Each element takes the cotangent of its place among the chosen ones; the others take a zero that is
     put behind these."""
+    if function == _REDUCED:
+        return reduced.vjp(ops, cts, inputs, outputs, **_)
     _check(function)
     x, mask = inputs
     (ct,) = cts
@@ -51,6 +55,8 @@ def call_jvp(
     function: str,
     **params: Any,
 ) -> Var | None:
+    if function == _REDUCED:
+        return reduced.jvp(ops, tangents, inputs, outputs, **params)
     _check(function)
     if tangents[0] is None:
         return None

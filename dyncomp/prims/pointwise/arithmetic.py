@@ -339,7 +339,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(lambda ops, x, out: ops.sign(x)),
         exact=True,
         closed="Abs(x)",
-        names=("math.fabs",),
+        names=("math.fabs", "builtins.abs"),
     ),
     unary(
         "sign",

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...graph.ir import Ops, Var
+from ...graph.ir import Ops, Var, same_shape
 from ...symbolic.integers import Dim
 
 Vars = Sequence[Var]
@@ -36,6 +36,18 @@ def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
 
 def zeros(ops: Ops, x: Var) -> Var:
     return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
+
+
+def in_sizes_of(ops: Ops, derivative: Var, of: Var) -> Var:
+    """A derivative in the very sizes of its value. Of equal sizes that have two symbols, as those of a square
+    matrix, rules give either."""
+    if same_shape(derivative.shape, of.shape) or derivative.ndim != of.ndim:
+        return derivative
+    if not all(a == b for a, b in zip(derivative.shape, of.shape)):
+        return derivative
+    starts, steps = (0,) * of.ndim, (1,) * of.ndim
+    found: Var = ops.copy(ops.strided_slice(derivative, starts=starts, sizes=of.shape, steps=steps))
+    return found
 
 
 def conjugate(ops: Ops, x: Var) -> Var:
@@ -185,7 +197,9 @@ def arctan2(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
 
 
 def hypot(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-    return tuple(ops.divide(v, out) for v in inputs)
+    """0 at the origin."""
+    length = ops.where(ops.equal(out, zeros(ops, out)), scalar(ops, out, 1.0), out)
+    return tuple(ops.divide(v, length) for v in inputs)
 
 
 def extreme(larger: str) -> Partials:
@@ -236,8 +250,14 @@ def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
 
 
 def logaddexp(exp: str) -> Partials:
+    """``exp(v - out)``; of infinities that are equal the difference is 0, not NaN."""
+
     def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-        return tuple(getattr(ops, exp)(ops.subtract(v, out)) for v in inputs)
+        found = []
+        for v in inputs:
+            below = ops.where(ops.equal(v, out), scalar(ops, out, 0.0), ops.subtract(v, out))
+            found.append(getattr(ops, exp)(below))
+        return tuple(found)
 
     return partials
 
