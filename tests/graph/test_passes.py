@@ -141,6 +141,17 @@ EXACT: dict[str, tuple[Callable[[Build, Var], Any], list[str]]] = {
         ),
         ["full", "broadcast_in_dim", "multiply", "multiply", "abs"],
     ),
+    "x * -1": (lambda b, x: b.emit("multiply", b.spread(-1.0), x), ["abs"]),
+    "x + -y": (
+        lambda b, x: b.emit(
+            "add", b.emit("negative", x), b.emit("add", x, b.emit("negative", b.emit("exp", x)))
+        ),
+        ["exp", "subtract", "subtract", "abs"],
+    ),
+    "y[:] = x": (
+        lambda b, x: b.emit("update_slice", b.emit("exp", x), x, starts=(0,), sizes=(9,), steps=(1,)),
+        ["abs"],
+    ),
     "max(x, x)": (lambda b, x: b.emit("maximum", x, x), ["abs"]),
     "where(c, x, x)": (lambda b, x: b.emit("where", b.emit("isnan", x), x, x), ["abs"]),
     "where(True, x, y)": (

@@ -24,7 +24,9 @@ TOGETHER = {"lu_factor", "solve_factored"}
 
 
 def with_rules():
-    return [pytest.param(r, id=r.name) for r in rows("prim") if r.batch is not None and r.name not in TOGETHER]
+    return [
+        pytest.param(r, id=r.name) for r in rows("prim") if r.batch is not None and r.name not in TOGETHER
+    ]
 
 
 def chosen_samples(row):
