@@ -226,9 +226,9 @@ class Reverse:
                 self.add(value, cotangent)
         inner.run()
         for var in read:
-            cotangent = inner.cotangent(var)
-            if cotangent is not None:
-                self.add(var, cotangent)
+            found_inside = inner.cotangent(var)
+            if found_inside is not None:
+                self.add(var, found_inside)
 
     def _emit_again(self, node: Node, found: dict[str, Var]) -> None:
         """A node of what stands for its inputs."""

@@ -57,14 +57,15 @@ class Windows:
     def put_together(self, var: Var, whole: Var | None) -> Var | None:
         """The cotangent of an array, given what there is besides its parts."""
         parts = list(self.parts.pop(var.name, {}).values())
-        large = []
+        large: list[_Part] = []
         for part in parts:
             if whole is not None and hint(part.cotangent.type.size) * SMALL <= hint(var.type.size):
                 whole = self._added(whole, part)
             else:
                 large.append(part)
         while large:
-            layer, rest = [large[0]], []
+            layer = [large[0]]
+            rest: list[_Part] = []
             for part in large[1:]:
                 (layer if all(_are_apart(part.view, p.view) for p in layer) else rest).append(part)
             made = zeros(self.ops, var)
