@@ -120,11 +120,12 @@ def _table(cases: list[Case]) -> list[str]:
     return [*lines, "", f"{summary}."]
 
 
+_LEFT_OUT = "Loops over dicts, sets and deques are not compiled and not shown."
 _TABLES = (
     ("", CASES),
     ("## Survey", SURVEY),
     ("## Seen once", FRESH),
-    ("## Containers, and functions that write", CONTAINERS),
+    ("## Heaps and lists, and functions that write", CONTAINERS),
 )
 
 
@@ -147,7 +148,7 @@ def main() -> None:
     if given.write:
         head = f"# Loops over single numbers\n\n{machine.processor()}, {machine.versions()}, one thread; "
         head += f"{datetime.date.today()}. Milliseconds; `python -m bench.scalar --write`."
-        head += f" Load average: {os.getloadavg()[0]:.1f}.\n\n"
+        head += f" Load average: {os.getloadavg()[0]:.1f}. {_LEFT_OUT}\n\n"
         (HERE / "SCALAR.md").write_text(head + "\n".join(lines), encoding="utf-8")
 
 

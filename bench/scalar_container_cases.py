@@ -1,10 +1,9 @@
-"""Programs of loops with dicts, sets, deques, heaps and lists, and with functions that write to arrays,
-written to see what of such is compiled."""
+"""Programs of loops with heaps and lists, and with functions that write to arrays, written to see what is
+compiled of such."""
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
 
 import numpy as np
 
@@ -27,34 +26,6 @@ def dijkstra_heap(indptr, indices, weights, source):
                 dist[v] = nd
                 heapq.heappush(heap, (nd, v))
     return dist
-
-
-def bfs_maze(maze, start, goal):
-    h, w = maze.shape
-    dist = np.full((h, w), -1)
-    dist[start] = 0
-    queue = deque([start])
-    while queue:
-        y, x = queue.popleft()
-        if (y, x) == goal:
-            return dist[y, x]
-        for dy, dx in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            v, u = y + dy, x + dx
-            if 0 <= v < h and 0 <= u < w and maze[v, u] == 0 and dist[v, u] < 0:
-                dist[v, u] = dist[y, x] + 1
-                queue.append((v, u))
-    return -1
-
-
-def two_sum_count(a, target):
-    seen = {}
-    found = 0
-    for i in range(len(a)):
-        need = target - a[i]
-        if need in seen:
-            found += seen[need]
-        seen[a[i]] = seen.get(a[i], 0) + 1
-    return found
 
 
 def swap(a, i, j):
@@ -157,15 +128,6 @@ def primes_below(n):
     return len(primes), sum(primes)
 
 
-def josephus(n, k):
-    q = deque(range(n))
-    while len(q) > 1:
-        for _ in range(k - 1):
-            q.append(q.popleft())
-        q.popleft()
-    return q[0]
-
-
 def levenshtein_rows(a, b):
     prev = list(range(len(b) + 1))
     for i, ca in enumerate(a):
@@ -200,15 +162,12 @@ def _graph(nodes=3000, degree=4):
 _TEXTS = ("kitten sitting on the bench " * 8, "sitting kitten at the beach " * 8)
 CASES = (
     Case("Dijkstra, heap", dijkstra_heap, lambda: (*_graph(), 0)),
-    Case("maze, deque", bfs_maze, lambda: ((_rng().random((120, 120)) < 0.2) * 1, (0, 0), (119, 118))),
-    Case("pairs of a sum, dict", two_sum_count, lambda: (_rng().integers(0, 5000, 30000).tolist(), 5000)),
     Case("permutations, swap", permutations_heap, lambda: (8,)),
     Case("heap sort, function", heap_sort, lambda: (_rng().random(5000),)),
     Case("partitions, list", partition_count, lambda: (400,)),
     Case("roman numerals", roman, lambda: (4000,)),
     Case("run lengths, list", run_lengths, lambda: (_rng().integers(0, 2, 30000).tolist(),)),
     Case("primes, list searched", primes_below, lambda: (20000,)),
-    Case("Josephus, deque", josephus, lambda: (2000, 7)),
     Case("Levenshtein, lists", levenshtein_rows, lambda: _TEXTS),
     Case("Gray codes", gray, lambda: (30000,)),
 )

@@ -243,18 +243,6 @@ def union_find(edges, n):
     return joined
 
 
-def count_words(text):
-    counts = {}
-    word = 0
-    for ch in text:
-        if ch == " ":
-            counts[word] = counts.get(word, 0) + 1
-            word = 0
-        else:
-            word = (word * 31 + ord(ch)) % 1009
-    return max(counts.values())
-
-
 def lcs(a, b):
     table = np.zeros((len(a) + 1, len(b) + 1), dtype=np.int64)
     for i in range(1, len(a) + 1):
@@ -620,7 +608,6 @@ CASES = [
     Case("DFS, list of tuples", dfs_grid, lambda: (_rng().random((120, 120)) < 0.6,)),
     Case("quicksort, stack", quicksort_stack, lambda: (_rng().normal(size=20000),)),
     Case("union-find, list", union_find, lambda: (_rng().integers(0, 8000, (12000, 2)), 8000)),
-    Case("counts, dict", count_words, lambda: ("the quick brown fox jumps over lazy dogs and " * 1500,)),
     Case("LCS of strings", lcs, lambda: ("ACGTTGCAAC" * 30, "GTCATGCCAT" * 30)),
     Case("Smith-Waterman, lists", smith_waterman, lambda: ("ACGTTGCAAC" * 30, "GTCATGCCAT" * 30)),
     Case("life, 3x3 loops", life, lambda: (_rng().integers(0, 2, (64, 64)), 8)),

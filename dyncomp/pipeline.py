@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -22,7 +21,7 @@ from .aot_autograd.pair import gradient_pair
 from .dataclass import dataclass, field
 from .device import CPU
 from .errors import LoweringError, ToolchainError, Unsupported
-from .frontends.base import ArrayOwner
+from .frontends.base import ArrayOwner, GradientPair
 from .graph.interp import as_callable
 from .graph.ir import ArrayType, Graph, OpTable, verify
 from .graph.noted import NOTED
@@ -89,6 +88,7 @@ class Compiled:
     nodes: dict[str, int] = field(default_factory=dict)
     examples: Sequence[Any] = ()  # inputs to tune on, while compiling only
     on_status: Any = None
+    gradients: GradientPair | None = None
 
     def describe(self) -> str:
         """Passes with node counts and milliseconds, one line each."""
@@ -270,32 +270,39 @@ def run_pipeline(
     table = op_table(owner)
     if options.debug_verify:
         _verify_after("capture", graph, table)
-    wrt = _differentiated(graph, example_inputs, owner)
-    if wrt:
-        whole = functionalize(graph, table)  # derivatives go through its markers
-        made: list[Compiled] = []
-
-        def compile_half(half: Graph) -> Callable[..., Any]:
-            examples = () if made else example_inputs
-            made.append(_compile(half, table, options, examples, owner, None))
-            return made[-1].call
-
-        pair = gradient_pair(whole, table, wrt, compile_half)
-        if pair is not None:
-            assert owner is not None and owner.autograd is not None
-            compiled = made[0]
-            compiled.graph_before = graph
-            compiled.call = owner.autograd.function(pair)
+    wrt = [k for k, inp in enumerate(graph.inputs) if inp.differentiated]
+    if wrt and owner is not None and owner.autograd is not None:
+        compiled = _with_gradients(graph, table, options, example_inputs, owner, wrt)
+        if compiled is not None:
             return compiled
     return _compile(graph, table, options, example_inputs, owner, on_status)
 
 
-def _differentiated(graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None) -> tuple[int, ...]:
-    """The inputs that the arrays' library asks derivatives by."""
-    if owner is None or owner.autograd is None:
-        return ()
-    asked = owner.autograd.requires
-    return tuple(k for k, inp in enumerate(graph.inputs) if inp.var.dtype.is_inexact and asked(examples[k]))
+def _with_gradients(
+    graph: Graph,
+    table: Mapping[str, OpDef],
+    options: Options,
+    example_inputs: Sequence[Any],
+    owner: ArrayOwner,
+    wrt: Sequence[int],
+) -> Compiled | None:
+    """The graph as a function with derivatives that the arrays' library knows of; ``None`` if none is due."""
+    halves: list[Compiled] = []
+
+    def compile_half(half: Graph, is_forward: bool) -> Callable[..., Any]:
+        halves.append(_compile(half, table, options, example_inputs if is_forward else (), owner, None))
+        return halves[-1].call
+
+    # derivatives go through the markers of the functional graph
+    pair = gradient_pair(functionalize(graph, table), table, wrt, compile_half)
+    if pair is None:
+        return None
+    assert owner.autograd is not None
+    compiled = halves[0]
+    compiled.graph_before = graph
+    compiled.call = owner.autograd.function(pair)
+    compiled.gradients = pair
+    return compiled
 
 
 def _compile(
@@ -440,8 +447,3 @@ def _wrong_results(given: Sequence[Any], expected: list[ArrayType]) -> str:
         if isinstance(dtype, np.dtype) and wanted.dtype.name != "bfloat16" and dtype != wanted.dtype.numpy:
             return f"output {number} has dtype {dtype}, not {wanted.dtype.name}"
     return ""
-
-
-def op_counts(graph: Graph) -> Counter[str]:
-    """How often each op occurs."""
-    return Counter(node.op for node in graph.nodes)

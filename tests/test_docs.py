@@ -112,6 +112,7 @@ USES = {
     "fast_rosen_der": "x = np.linspace(0.5, 2.0, 9)\nassert np.allclose(fast_rosen_der(x), rosen_der(x))",
     "distance": "assert np.allclose(one_for_each, np.linalg.norm(points, axis=1))",
     "gram": "assert of_each.shape == (20, 3) and np.allclose(np.diag(gram), 1.0)",
+    "newton": "assert np.allclose(dyncomp.grad(newton)(np.array([1.0, 4.0])), [0.5, 0.25])",
     "fast": "assert fast(np.ones(3)).tolist() == [2.0] * 3",
 }
 

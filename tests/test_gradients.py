@@ -89,12 +89,10 @@ def test_time_loops():
 
     x = np.linspace(0.0, 2.0, 7)
     direction = RNG.standard_normal(7)
-    for steps in (1, 20, 100):
+    for steps in (1, 20, 100, 1000):
         gradient = dyncomp.grad(f)(x, steps)
         wanted = difference(lambda x, steps=steps: f(x, steps), [x], 0, direction)
         np.testing.assert_allclose((gradient * direction).sum(), wanted, rtol=1e-6)
-    with pytest.raises(NotDifferentiableError, match="loop"):
-        dyncomp.grad(f)(x, 1000)
 
 
 def test_functions_of_single_numbers():
@@ -259,34 +257,23 @@ def test_results_that_have_no_derivative():
         dyncomp.grad(lambda x: x.sum(), has_aux=True)(np.ones(3))
 
 
-def test_what_is_not_one_graph_is_refused_with_its_line():
-    def breaks(x):
-        y = np.asarray(sorted(x * 2))
+def test_what_is_not_one_graph_is_refused_where_it_loses_the_derivative():
+    def leaves_for_c(x):
+        y = np.frombuffer((x * 2).tobytes())
         return (y * x).sum()
 
-    with pytest.raises(NotDifferentiableError, match=rf"{breaks.__code__.co_firstlineno + 1}"):
-        dyncomp.grad(breaks)(np.ones(3))
-
-    def branches(x):
-        if x.sum() > 0:
-            return (x * x).sum()
-        return x.sum()
-
-    with pytest.raises(NotDifferentiableError):
-        dyncomp.grad(branches)(np.ones(3))
+    with pytest.raises(NotDifferentiableError, match=rf"{leaves_for_c.__code__.co_firstlineno + 1}"):
+        dyncomp.grad(leaves_for_c)(np.ones(3))
 
 
-def test_loops_over_numbers_are_refused_or_right():
+def test_loops_over_numbers():
     def f(x):
         total = 0.0
         for i in range(1000):
             total += x[i % 3] * 0.5
         return total
 
-    try:
-        gradient = dyncomp.grad(f)(np.ones(3))
-    except NotDifferentiableError:
-        return
+    gradient = dyncomp.grad(f)(np.ones(3))
     np.testing.assert_allclose(gradient, [167.0, 166.5, 166.5])
 
 
@@ -448,3 +435,17 @@ def test_wrong_forms():
         dyncomp.jacobian(lambda x: (x * 2, x + 1))(POINT)
     with pytest.raises(ValueError, match="mode"):
         dyncomp.jacobian(curve, mode="both")
+
+
+def test_a_size_worked_out_from_another_may_change():
+    """``-1`` in the shape of a batch whose size has become a symbol."""
+
+    def f(weights, images):
+        return ((images.reshape(len(images), -1) @ weights) ** 2).sum()
+
+    made = dyncomp.grad(f)
+    weights = RNG.random((12, 2))
+    for n in (5, 7, 3):
+        images = RNG.random((n, 3, 4))
+        flat = images.reshape(n, 12)
+        np.testing.assert_allclose(made(weights, images), 2 * flat.T @ (flat @ weights), rtol=1e-12)

@@ -509,6 +509,21 @@ def test_gradients_of_each_element():
         same(second, np.stack([dyncomp.grad(energy, 1)(x, w) for x, w in zip(V, M)]))
 
 
+class Model:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def loss(self, x):
+        return np.tanh(self.weights @ x).sum()
+
+
+def test_gradients_by_what_an_object_holds():
+    model = Model(A)
+    gradient = dyncomp.grad(lambda model, x: model.loss(x), wrt="model.weights")
+    same(dyncomp.vmap(gradient, (None, 0))(model, V), np.stack([gradient(model, x) for x in V]))
+    assert model.weights is A
+
+
 def test_gradient_of_a_batch():
     def total(w, x):
         return dyncomp.vmap(energy, (0, None))(x, w).sum()

@@ -9,7 +9,6 @@ become ``ViewOf`` windows on an input or on another (perhaps hidden) output.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -291,10 +290,10 @@ class _Outputs:
 
     def _window(self, alias: _Alias) -> ViewOf:
         type = alias.var.type
-        offset = _offset(alias)
-        if alias.base.input is not None:
-            return ViewOf("input", alias.base.input, type.shape, type.strides, offset)
-        return ViewOf("output", self.place[id(alias.base)], type.shape, type.strides, offset)
+        kind, index = "input", alias.base.input
+        if index is None:
+            kind, index = "output", self.place[id(alias.base)]
+        return ViewOf(kind, index, type.shape, type.strides, _offset(alias), _is_stopped(alias))
 
 
 def _offset(alias: _Alias) -> Dim:
@@ -305,6 +304,14 @@ def _offset(alias: _Alias) -> Dim:
         total = total + _view_offset(alias.node, alias.parent.var.type)
         alias = alias.parent
     return total
+
+
+def _is_stopped(alias: _Alias | None) -> bool:
+    while alias is not None:
+        if alias.node is not None and alias.node.op == STOP:
+            return True
+        alias = alias.parent
+    return False
 
 
 def _view_offset(node: Node, parent: ArrayType) -> Dim:
@@ -358,8 +365,3 @@ def may_self_overlap(type: ArrayType) -> bool:
             return hint(type.shape[axis]) > 1 or type.shape[axis] > 1
         reach = reach + stride * (type.shape[axis] - 1)
     return False
-
-
-def count_writes(graph: Graph) -> Counter[str]:
-    """How often each value is written by ``copy_`` (what ``explain`` tells of a captured graph)."""
-    return Counter(node.inputs[0].name for node in graph.nodes if node.op == COPY)

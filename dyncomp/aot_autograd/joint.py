@@ -14,12 +14,12 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
-from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
+from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides, same_shape
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder, emit_window
 from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import scalar, zeros
+from ..prims.pointwise.partials import Unknown, scalar, zeros
 from ..prims.table import TABLE
 from .windows import Windows
 
@@ -113,7 +113,7 @@ class Reverse:
         self.nodes = nodes
         self.ops = Ops(builder)
         self.builder = builder
-        self.on_the_way = _on_the_way(nodes, wrt, outputs)
+        self.on_the_way = on_the_way(nodes, wrt, outputs)
         self.cotangents: dict[str, Var] = {}
         self.windows = Windows(self.ops, table)
 
@@ -149,6 +149,7 @@ class Reverse:
         row, params = row_of(node, self.table)
         if row.vjp is None:
             raise refusal(node, row.no_derivative or "it has no derivative")
+        check_inputs(node, row, [v.name in self.on_the_way for v in node.inputs])
         self.builder.loc = node.loc
         if (
             cotangents[0] is not None
@@ -161,11 +162,13 @@ class Reverse:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
             raise refusal(node, str(error)) from error
-        pairs = [
-            (var, cotangent)
-            for var, cotangent in zip(node.inputs, found, strict=True)
-            if cotangent is not None and var.name in self.on_the_way
-        ]
+        pairs: list[tuple[Var, Var]] = []
+        for var, cotangent in zip(node.inputs, found, strict=True):
+            if cotangent is None or var.name not in self.on_the_way:
+                continue
+            if isinstance(cotangent, Unknown):
+                raise refusal(node, cotangent.reason)
+            pairs.append((var, cotangent))
         self._keep_what_is_needed(start, [cotangent for _, cotangent in pairs])
         for var, cotangent in pairs:
             self.add(var, cotangent)
@@ -226,9 +229,9 @@ class Reverse:
                 self.add(value, cotangent)
         inner.run()
         for var in read:
-            found_inside = inner.cotangent(var)
-            if found_inside is not None:
-                self.add(var, found_inside)
+            found_for = inner.cotangent(var)
+            if found_for is not None:
+                self.add(var, found_for)
 
     def _emit_again(self, node: Node, found: dict[str, Var]) -> None:
         """A node of what stands for its inputs."""
@@ -241,6 +244,8 @@ class Reverse:
         found = self.cotangent(var)
         if found is None:
             return zeros(self.ops, var)
+        if not same_shape(found.shape, var.shape):  # a size has two names: the program found them equal
+            found = self.ops.reshape(self.ops.contiguous(found), shape=var.shape)
         # a cotangent that is an input, or is given twice, goes out as a value of its own
         made: Var = self.ops.copy(found)
         return made
@@ -252,7 +257,7 @@ _OWN_WAYS: Mapping[str, Callable[[Reverse, Node, Sequence[Var]], None]] = {
 }
 
 
-def _on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
+def on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
     """Values that depend on ``wrt`` and that ``outputs`` depend on, of inexact dtypes."""
     reached = {v.name for v in wrt}
     for node in nodes:
@@ -272,6 +277,13 @@ def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
     if named is None or named.scalar is None or named.scalar.arity != len(node.inputs):
         return table[node.op], node.kwargs
     return named, {}
+
+
+def check_inputs(node: Node, row: OpDef, varies: Sequence[bool]) -> None:
+    """Raise :class:`NotDifferentiableError` if there is no derivative by an input that varies."""
+    for position, reason in row.no_derivative_by.items():
+        if varies[position]:
+            raise refusal(node, f"by argument {position}: {reason}")
 
 
 @functools.cache

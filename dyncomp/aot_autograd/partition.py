@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..dtypes import int64
+from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphInput, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.cse import eliminate_common_subexpressions
 from ..graph.passes.dce import eliminate_dead_code
@@ -22,7 +23,7 @@ from ..graph.rewrite import Rebuilder
 from ..symbolic.integers import SymInt
 from .expand import without_markers
 from .joint import Joint, Table
-from .saving import Sides, bytes_of, choose, is_whole, take_apart
+from .saving import Sides, bytes_of, choose, held, is_whole, read_by_rules, take_apart
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,15 @@ class Halves:
 _SAVED = "saved "
 
 
-def partition(joint: Joint, table: Table, *, memory_budget: float | None = None) -> Halves:
+def partition(
+    joint: Joint,
+    table: Table,
+    *,
+    memory_budget: float | None = None,
+    seen: bool = False,
+    written: Iterable[int] = (),
+    saved: Sequence[Saved] | None = None,
+) -> Halves:
     """Cut a joint graph whose cotangents are inputs (made without ``ones``; else ``ValueError``).
 
     The forward graph computes what the original does and nothing else. Views are never saved, but what they
@@ -100,6 +109,11 @@ def partition(joint: Joint, table: Table, *, memory_budget: float | None = None)
     1) which part of what they would take; sizes as they were at capture. More is computed again then,
     products and library routines too. Only what must not run twice is saved beyond the budget. It does not
     bound what the backward graph allocates when it runs.
+
+    ``seen``: the program may write to inputs and outputs before the backward graph runs. Of these, only what
+    derivatives are written in is saved as it is: what other implementations save, too. ``written``: inputs
+    that will be written to in any case. ``saved``: the backward graph starts from these values;
+    ``NotDifferentiableError`` where they are not enough.
     """
     graph = joint.graph
     cotangents = len(joint.outputs)
@@ -107,12 +121,21 @@ def partition(joint: Joint, table: Table, *, memory_budget: float | None = None)
     if any(not inp.label.startswith("cotangent of") for inp in graph.inputs[first:]):
         raise ValueError("a joint graph that is cut takes its cotangents as inputs")
     original = frozenset(v.name for node in graph.nodes[: joint.nodes] for v in node.outputs)
-    graph = without_markers(graph)
-    cse = eliminate_common_subexpressions
-    for tidy in (decompose, simplify, cse, share_factors, eliminate_dead_code):
+    # the halves may be differentiated in turn
+    graph = simplify(decompose(without_markers(graph), table), table, keeps_derivatives=True)
+    for tidy in (eliminate_common_subexpressions, share_factors, eliminate_dead_code):
         graph = tidy(graph, table)
     sides = take_apart(graph, table, cotangents, len(joint.wrt), original)
+    if saved is not None:
+        names = frozenset(_at(sides, place).name for place in saved)
+        return _Cut(replace(sides, held=names), table, names).run()
+    kept = held(sides, written)
+    sides = replace(sides, held=kept & read_by_rules(sides, table) if seen else kept)
     return _Cut(sides, table, choose(sides, table, memory_budget)).run()
+
+
+def _at(sides: Sides, place: Saved) -> Var:
+    return sides.inputs[place.index].var if place.kind == "input" else sides.outputs[place.index].var
 
 
 class _Cut:
@@ -129,6 +152,9 @@ class _Cut:
 
     def run(self) -> Halves:
         nodes, read = self._backward()
+        missing = [v for v in self.sides.inputs if v.var.name in read - self.may_save]
+        if missing:
+            raise NotDifferentiableError(f"{missing[0].label or 'an input'} was not saved")
         kept = [v for v in self.graph.values() if v.name in read]
         saved = tuple(map(self._place, kept))
         inputs = (*map(self._input, kept, saved), *self.sides.cotangents)

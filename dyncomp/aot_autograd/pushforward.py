@@ -13,7 +13,7 @@ from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
 from ..prims.pointwise.partials import zeros
-from .joint import Table, refusal, row_of, seen
+from .joint import Table, check_inputs, refusal, row_of, seen
 
 
 def pushforward(graph: Graph, table: Table, wrt: Sequence[int]) -> Graph:
@@ -63,6 +63,7 @@ class Forward:
         row, params = row_of(node, self.table)
         if row.jvp is None:
             raise refusal(node, row.no_derivative or "it has no derivative in forward mode")
+        check_inputs(node, row, [t is not None for t in given])
         self.builder.loc = node.loc
         try:
             found = row.jvp(self.ops, given, node.inputs, node.outputs, **params)

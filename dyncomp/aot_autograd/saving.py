@@ -13,7 +13,7 @@ had though its node does not run is saved: an arc with what that costs. To run a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..dataclass import dataclass
 from ..graph.ir import Graph, GraphInput, GraphOutput, Node, Var
@@ -36,7 +36,7 @@ _HEAVIEST = 32  # the logarithm of a weight of bytes that outweighs whatever can
 class Sides:
     """A joint graph, taken apart: ``inputs`` and ``outputs`` of the original, ``cotangents``, ``gradients``;
     numbers of the nodes that the original runs (``forward``), and of those that depend on cotangents
-    (``late``)."""
+    (``late``). ``held``: values that the caller has after the forward graph and keeps as they are."""
 
     graph: Graph
     inputs: tuple[GraphInput, ...]
@@ -45,13 +45,7 @@ class Sides:
     gradients: tuple[GraphOutput, ...]
     forward: frozenset[int]
     late: frozenset[int]
-
-    @property
-    def held(self) -> frozenset[str]:
-        """Values that the caller has after the forward graph: inputs that are not written to, and outputs."""
-        written = {index for index, _ in self.graph.mutations}
-        found = {inp.var.name for index, inp in enumerate(self.inputs) if index not in written}
-        return frozenset(found | {out.var.name for out in self.outputs if is_whole(out)})
+    held: frozenset[str] = frozenset()
 
 
 def is_whole(out: GraphOutput) -> bool:
@@ -80,6 +74,29 @@ def take_apart(
     inputs, outputs = graph.inputs, graph.outputs
     parts = inputs[:first], inputs[first:], outputs[:ends], outputs[ends:]
     return Sides(graph, *parts, frozenset(forward), frozenset(late))
+
+
+def held(sides: Sides, written: Iterable[int] = ()) -> frozenset[str]:
+    """Inputs that are not written to (the graph's mutations and the inputs ``written``), and outputs."""
+    lost = {index for index, _ in sides.graph.mutations}.union(written)
+    found = {inp.var.name for index, inp in enumerate(sides.inputs) if index not in lost}
+    return frozenset(found | {out.var.name for out in sides.outputs if is_whole(out)})
+
+
+def read_by_rules(sides: Sides, table: Table) -> frozenset[str]:
+    """Values that derivatives are written in, and what those are views of."""
+    viewed: dict[str, str] = {}
+    found: set[str] = set()
+    for number, node in enumerate(sides.graph.nodes):
+        if table[node.op].is_view:
+            viewed[node.out.name] = node.inputs[0].name
+        elif number not in sides.forward:
+            found.update(v.name for v in node.inputs)
+    for name in [*found]:
+        while name in viewed:
+            name = viewed[name]
+            found.add(name)
+    return frozenset(found)
 
 
 def bytes_of(var: Var) -> int:

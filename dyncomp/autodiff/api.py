@@ -14,13 +14,17 @@ from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
 from ..capture.environment.regions import captured_whole, is_compiling
 from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
+from ..frontends.derivatives import PLAIN
 from . import traced
 from .places import places
 from .pullback import forward
 from .pullback import pullback as pullback_of
 from .record import Recorded, Run, described, new_config
+from .taped import taped, taped_pullback
+from .trees import mapped
 
 Function = Callable[..., Any]
+_MOST_KINDS = 64
 
 
 # -- gradients ----------------------------------------------------------------------------------
@@ -91,11 +95,14 @@ def derived(
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
     captured code it is a part of the graph there. ``refusal``: what is raised where there is none."""
 
-    own: dict[object, Function] = {}
+    own: dict[object, _Compiled] = {}
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
             return made(*args, **kwargs)
+        recorder = PLAIN.recorder
+        if recorder is not None and recorder.has_variables((args, kwargs)):
+            return recorder.call(derivative, args, kwargs)
         return _derivative(f, key, made, args, kwargs, own, refusal)
 
     if is_compiling():
@@ -110,7 +117,7 @@ def _derivative(
     made: Function,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    own: dict[object, Function],
+    own: dict[object, _Compiled],
     refusal: type[DyncompError] = NotDifferentiableError,
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
@@ -119,22 +126,71 @@ def _derivative(
         kept = own
     compiled = kept.get(key)
     if compiled is None:
-        compiled = kept[key] = compile_with(made, new_config())
+        compiled = kept[key] = _Compiled(compile_with(made, new_config()))
     return _whole(f, made, compiled, args, kwargs, refusal)
+
+
+class _Compiled:
+    """A compiled function, and what calls of it are known to be no single graph."""
+
+    def __init__(self, call: Function) -> None:
+        self.call = call
+        self.taped: dict[object, GraphBreakError] = {}
+
+
+def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
+    """What calls that break alike have in common."""
+    found: list[object] = [tuple(kwargs)]
+
+    def note(leaf: Any) -> None:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            found.append((leaf.shape, leaf.dtype))
+        else:
+            found.append((kind, leaf if kind in (int, bool, str) else None))
+
+    mapped(note, [*args, *kwargs.values()])
+    return tuple(found)
 
 
 def _whole(
     f: Function,
     made: Function,
-    compiled: Function,
+    compiled: _Compiled,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     refusal: type[DyncompError],
 ) -> Any:
+    kind = _kind_of(args, kwargs) if compiled.taped else None
+    problem = compiled.taped.get(kind)
+    if problem is None:
+        try:
+            return compiled.call(*args, **kwargs)
+        except GraphBreakError as error:
+            problem = error
+        kind = _kind_of(args, kwargs)
+        if len(compiled.taped) >= _MOST_KINDS:
+            compiled.taped.clear()
+        compiled.taped[kind] = problem.with_traceback(None)
     try:
-        return compiled(*args, **kwargs)
-    except GraphBreakError as error:
-        problem = error
+        if refusal is not NotDifferentiableError:
+            return _alone(f, made, args, kwargs, refusal, problem)
+        return taped(made, args, kwargs)
+    except NotDifferentiableError as error:
+        compiled.taped.pop(kind, None)
+        error.add_note(f"{name_of(f)} is not one graph: {problem}")
+        raise
+
+
+def _alone(
+    f: Function,
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    refusal: type[DyncompError],
+    problem: GraphBreakError,
+) -> Any:
+    """What there is no tape for: the program's own exceptions, else a refusal."""
     if problem.break_id in ("raise", "would-raise"):
         with contextlib.suppress(refusal):
             return made(*args, **kwargs)  # which raises what the program does
@@ -143,11 +199,11 @@ def _whole(
 
 def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
     config = new_config()
-    compiled = compile_with(made, config)
+    compiled = _Compiled(compile_with(made, config))
     return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
 
 
-def _kept_by(f: Function) -> dict[object, Function] | None:
+def _kept_by(f: Function) -> dict[object, _Compiled] | None:
     """What was compiled of a function for derivatives: kept in the function itself."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
@@ -198,7 +254,12 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """
     if is_compiling():
         return traced.pulled_back(f, name_of(f))(*primals)
-    value, run, wanted, numbers = _run(f, primals)
+    try:
+        value, run, wanted, numbers = _run(f, primals)
+    except NotDifferentiableError as error:
+        if not isinstance(error.__cause__, GraphBreakError):
+            raise
+        return taped_pullback(traced.pulled_back(f, name_of(f)), primals)
     pull = pullback_of(run, numbers)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:

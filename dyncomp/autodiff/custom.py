@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..capture.environment.regions import captured_whole, is_compiling
+from ..frontends.derivatives import PLAIN
 from . import traced
 
 Function = Callable[..., Any]
@@ -27,14 +28,19 @@ class custom_vjp:
         functools.update_wrapper(self, f)
         self._function = f
         self._call: Function | None = None
+        self._parts: tuple[Function, Function] | None = None
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         name = getattr(self._function, "__qualname__", "a custom_vjp function")
+        self._parts = forward, backward
         self._call = traced.with_own_gradient(forward, backward, name)
 
     def __call__(self, *args: Any) -> Any:
         if is_compiling() and self._call is not None:
             return self._call(*args)
+        recorder = PLAIN.recorder
+        if recorder is not None and self._parts is not None:
+            return recorder.custom(*self._parts, args, getattr(self, "__qualname__", "a custom_vjp function"))
         return self._function(*args)
 
 

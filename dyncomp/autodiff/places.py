@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..capture.environment.regions import temporary
 from ..dataclass import dataclass
 
 _NAME = re.compile(r"\w*")
@@ -31,6 +32,7 @@ def fetch(step: tuple[bool, Any], holder: Any) -> Any:
     return getattr(holder, key) if is_attribute else holder[key]
 
 
+@temporary
 def store(step: tuple[bool, Any], holder: Any, value: Any) -> None:
     is_attribute, key = step
     if is_attribute:

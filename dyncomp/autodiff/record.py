@@ -66,15 +66,22 @@ class _Call(threading.local):
     runs: list[Run] | None = None
 
 
-def new_config() -> CaptureConfig:
+def new_config(chosen: Options | None = None) -> CaptureConfig:
     """Of functions that are captured whole, and whose every call runs the graph: no comparison with the
     original, no waiting, and loops are in it."""
     options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
-    config = SESSION.new_config(make_options(fullgraph=True, options=options))
+    config = SESSION.new_config(chosen or make_options(fullgraph=True, options=options))
     config.compile_graph = _quietly
     config.pins_trip_counts = True
     config.make_native = None  # loops over numbers are no nodes
     return config
+
+
+Extend = Callable[[Piece], Graph]
+
+
+def graph_of(piece: Piece) -> Graph:
+    return piece.graph
 
 
 def _quietly(
@@ -92,14 +99,17 @@ class Recorded:
         self,
         function: Callable[..., Any],
         argnums: tuple[int, ...],
-        extend: Callable[[Piece], Graph],
+        extend: Callable[[Piece], Graph] = lambda piece: piece.graph,
+        options: Options | None = None,
+        wrt: tuple[int, ...] | None = None,
     ) -> None:
         self.function = function
         self.name = getattr(function, "__qualname__", repr(function))
         self.argnums = argnums
         self.extend = extend
         self.state = _Call()
-        self.config = new_config()
+        self.wrt = wrt  # of argnums, those that it is differentiated by
+        self.config = new_config(options)
         self.config.compile_graph = self._compile
         self.compiled = compile_with(function, self.config)
 
@@ -133,7 +143,7 @@ class Recorded:
                 f"argnums names argument {number} of {self.name}, which was called with {len(args)}"
             ) from None
         array = np.asarray(given)
-        if array.dtype.kind not in "fc":
+        if array.dtype.kind not in "fc" and (self.wrt is None or number in self.wrt):
             raise TypeError(
                 f"{self.name} is differentiated by floating-point numbers: argument {number} is "
                 f"{described(given)}"
@@ -154,7 +164,8 @@ class Recorded:
             raise NotDifferentiableError(f"{self.name} works on arrays that are not NumPy's")
         table = pipeline.op_table()
         whole = expand(functionalize(graph, table), table)
-        wrt = tuple(k for k, e in enumerate(examples) if any(e is a for a in self.state.wanted))
+        wanted = self.state.wanted if self.wrt is None else [self.state.wanted[k] for k in self.wrt]
+        wrt = tuple(k for k, e in enumerate(examples) if any(e is a for a in wanted))
         if {index for index, _ in whole.mutations} & set(wrt):
             raise NotDifferentiableError(f"{self.name} writes into an argument that it is differentiated by")
         piece = Piece(whole, wrt, options, examples)

@@ -151,7 +151,7 @@ def only_gradient(both: Function, has_aux: bool) -> Function:
 
 
 def check_real_scalar(result: Any, name: str) -> None:
-    if type(result) is float:
+    if isinstance(result, float):
         return
     if not isinstance(result, (np.ndarray, np.generic)) or result.ndim != 0 or result.dtype.kind != "f":
         raise TypeError(f"grad needs a function with a real scalar result: {name} gives {described(result)}")
@@ -220,29 +220,32 @@ def with_own_gradient(forward: Function, backward: Function, name: str) -> Funct
         values = results_of(value, name)
         stand_ins = [stand_in(v) for v in values]
         gradients = backward(residuals, like(value, stand_ins))
-        if not isinstance(gradients, tuple) or len(gradients) != len(args):
-            raise TypeError(
-                f"bwd of {name} has to return a tuple of {len(args)} gradients, one for each argument, not "
-                f"{described(gradients)}"
-            )
-        arguments: list[Any] = []
-        found: list[Any] = []
-        for argument, by_argument in zip(args, gradients):
-            own = leaves(argument)
-            parts = [None] * len(own) if by_argument is None else leaves(by_argument)
-            if len(parts) != len(own):
-                raise ValueError(
-                    f"bwd of {name}: {len(parts)} gradients for {len(own)} arrays of an argument"
-                )
-            for leaf, part in zip(own, parts):
-                if is_variable(leaf):
-                    arguments.append(leaf)
-                    found.append(part if part is None else shaped(part, leaf, "gradient"))
+        parts = gradients_of(gradients, args, name)
+        arguments = [leaf for leaf in leaves(args) if is_variable(leaf)]
+        found = [part for leaf, part in zip(leaves(args), parts) if is_variable(leaf)]
         if not arguments:
             return value
         return like(value, custom_gradient(values, stand_ins, found, arguments))
 
     return call
+
+
+def gradients_of(gradients: Any, args: tuple[Any, ...], name: str) -> list[Any]:
+    """What ``backward`` of a ``custom_vjp`` gave, for each leaf of the arguments: checked."""
+    if not isinstance(gradients, tuple) or len(gradients) != len(args):
+        raise TypeError(
+            f"bwd of {name} has to return a tuple of {len(args)} gradients, one for each argument, not "
+            f"{described(gradients)}"
+        )
+    found: list[Any] = []
+    for argument, by_argument in zip(args, gradients):
+        own = leaves(argument)
+        parts = [None] * len(own) if by_argument is None else leaves(by_argument)
+        if len(parts) != len(own):
+            raise ValueError(f"bwd of {name}: {len(parts)} gradients for {len(own)} arrays of an argument")
+        for leaf, part in zip(own, parts):
+            found.append(shaped(part, leaf, "gradient") if part is not None and is_variable(leaf) else part)
+    return found
 
 
 def computed_again(f: Function, name: str) -> Function:

@@ -175,7 +175,7 @@ class Toolchain:
 
     def compile(self, source: Path, output: Path, runner: Runner | None = None) -> None:
         """Compile the file ``source`` into the shared library ``output``; the parts of a large one (see
-        ``render.cpp``) side by side, on as many cores as there are.
+        ``render/cpp/unit.py``) side by side, on as many cores as there are.
 
         Raises :class:`ToolchainError` with the compiler's message and the source's path."""
         runner = Runner() if runner is None else runner

@@ -7,33 +7,25 @@ import time
 import types
 from typing import Any
 
-from .. import faults, notices
 from ..errors import (
     ConstraintError,
     GraphBreakError,
-    LoweringError,
     NotBatchableError,
     NotDifferentiableError,
-    ToolchainError,
-    Unsupported,
 )
-from ..frontends.base import libraries_of, memory_of
+from ..frontends.base import memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from ..hook import _hook
 from ..hook.errstate import raises_floating_point_errors
-from ..python_code.flow import reachable
-from ..signals import is_from_handler
 from . import handlers, machine
 from .arrays.overlaps import refuse_overlaps
-from .breaks import Break, BreakRecord, Skip
+from .breaks import BreakRecord, Skip
 from .control import generators
 from .decisions import Decisions, Restart
 from .entries.config import CaptureConfig
 from .entries.floating import Watch
 from .entries.records import EntryRecord
-from .environment import frame_readers, replaced_builtins
-from .environment.other_compilers import is_foreign
-from .environment.regions import disabled_reason
+from .environment import frame_readers
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
 from .guards.fact_kinds import NoOverlap, SymBinding, SymCondition
@@ -42,11 +34,11 @@ from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .loops.scalar_loop_gates import gated_original
 from .objects.class_names import module_of
-from .policy import no_array_work, patience
+from .policy.captured import calls_python, is_worth_compiling, refuse_idle
+from .policy.decide import after_error, decide, note_kept, note_left
+from .policy.decision import RANK_BROKEN, RANK_COMPLETE, RANK_ORIGINAL, Plain, Until
 from .policy.fallback import Fallback
-from .policy.loop_bodies import is_worth_a_call
-from .policy.memory_budget import estimate, make_room
-from .policy.recompilation import builtins_of, left_to_plain_python, location, over_limit, why_missed
+from .policy.recompilation import builtins_of, location
 from .policy.trial import trial_of
 from .replacement.codegen import Codegen
 from .replacement.endings import emit_end
@@ -55,7 +47,7 @@ from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
 from .sizes.dims import refuse_fixed
 from .sizes.unbacked import definition
-from .terminators import BreakEnd, End, LoopEnd, PlainEnd, ReturnEnd, demand
+from .terminators import BreakEnd, End, LoopEnd, ReturnEnd, demand
 from .tracer import Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue
@@ -67,18 +59,9 @@ from .values.sets import SetValue
 
 MAX_ATTEMPTS = 60
 _MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
-# the order in which entries are tried
-RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
-# breaks at which Python functions run that the frame hook may capture
-_CALLS_PYTHON = ("inline-refused", "generator", "disabled")
 # errors that the user asked for, which end the call
 _THE_USERS = (GraphBreakError, ConstraintError, NotDifferentiableError, NotBatchableError)
-_REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
-
-
-class PlainRecursion(Skip):
-    """A function that calls itself and works on no arrays."""
 
 
 class _Attempt:
@@ -98,52 +81,17 @@ def on_miss(function: types.FunctionType, args: tuple[Any, ...], config: Capture
         return entry
 
 
-def _is_hashable(code: types.CodeType) -> bool:
-    """Whether capture can remember things by code object: tools make any object a constant."""
-    try:
-        hash(code)
-    except TypeError:
-        return False
-    return True
-
-
 def _new_entry(
     function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
 ) -> _hook.Entry | None:
     code = function.__code__
     config.records.counters["misses"] += 1
-    disabled = disabled_reason(function)
-    if disabled:
-        config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
-        _hook.mark(code, "skip", config)
-        return None
-    if is_foreign(str(function.__globals__.get("__name__"))):
-        config.records.add_skip(code.co_qualname, location(code), "another compiler made it")
-        _hook.mark(code, "skip", config)
-        return None
-    if patience.still_waits(code, config):
-        return patience.NOT_YET
-    if replaced_builtins.are_replaced():
-        config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
-        return None
-    if not _is_hashable(code):
-        config.records.add_skip(code.co_qualname, location(code), "constants of its code cannot be hashed")
-        _hook.mark(code, "skip", config)
-        return None
-    failure = why_missed(function, args, config)
-    if left_to_plain_python(function, args, config, failure):
-        return None
-    waiting = patience.waiting_entry(function, args, config)
-    if waiting is not None or over_limit(code, config, failure):
-        return waiting
-    config.count_capture(code)
-    plain = no_array_work.plain_entry(function, args, config, RANK_ORIGINAL) if failure is not None else None
-    if plain is not None:
-        config.records.add_skip(code.co_qualname, location(code), no_array_work.reason(config, code))
-        return plain
+    decision = decide(function, args, config)
+    if isinstance(decision, Plain):
+        return _left_plain(code, config, decision)
     attempt = _Attempt()
     try:
-        return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
+        return _try_to_capture(function, args, config, attempt, decision.missed)
     except (KeyboardInterrupt, SystemExit, GeneratorExit, *_THE_USERS):
         config.count_capture(code, -1)  # cut off, or refused: nothing is kept that would count
         raise
@@ -156,50 +104,37 @@ def _try_to_capture(
     function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, missed: str
 ) -> _hook.Entry | None:
     code = function.__code__
-    records = config.records
     start = time.perf_counter()
     try:
         entry, record = _capture(function, args, config, attempt)
     except _THE_USERS:
         raise
-    except PlainRecursion as error:
-        _leave_alone(code, config, error.reason)
-        return None
-    except _REFUSALS as error:
-        if faults.is_fault(error):
-            config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
-        elif isinstance(error, ToolchainError):
-            notices.tell_of(error)
-        return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
-    except MemoryError:
-        records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
-        return None
-    except RecursionError:  # the program is deep in calls, or its objects are deeply nested
-        return _run_original(function, args, config, attempt, "no stack left for capture")
-    except Exception as error:  # a bug in dyncomp must never change what the program does
-        if is_from_handler(error):
-            raise
-        config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
-        reason = f"internal error: {type(error).__name__}: {error}"
-        return _run_original(function, args, config, attempt, reason)
-    no_array_work.note_outcome(config, code, bool(missed), record.graph)
-    patience.note_kept(config, code, record.graph)
+    except Exception as error:
+        plain = after_error(error, code, config)
+        if plain.until is Until.OTHER_INPUTS:
+            return _original_for_inputs(function, args, config, attempt, plain.reason)
+        if plain.until is Until.FOREVER:
+            _hook.clear(code, config)
+        return _left_plain(code, config, plain)
     record.missed = missed
     record.seconds = time.perf_counter() - start
-    record.bytes = estimate(record, entry.code)
-    make_room(config, record.bytes)
-    records.add_entry(record)
+    note_kept(code, config, entry, record)
+    config.records.add_entry(record)
     return entry
 
 
-def _leave_alone(code: types.CodeType, config: CaptureConfig, reason: str) -> None:
-    """From now on all calls of a function run the original, without a look at guards."""
-    config.records.add_skip(code.co_qualname, location(code), reason)
-    _hook.clear(code, config)
-    _hook.mark(code, "skip", config)
+def _left_plain(code: types.CodeType, config: CaptureConfig, plain: Plain) -> _hook.Entry | None:
+    """Have the original run as was decided."""
+    if plain.reason:
+        config.records.add_skip(code.co_qualname, location(code), plain.reason)
+    if plain.until is Until.FOREVER:
+        _hook.mark(code, "skip", config)
+    elif plain.until is Until.AN_ENTRY_SERVES:
+        _hook.mark(code, "frozen", config)
+    return plain.entry
 
 
-def _run_original(
+def _original_for_inputs(
     function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, reason: str
 ) -> _hook.Entry | None:
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
@@ -210,9 +145,7 @@ def _run_original(
             f"{demand(attempt.tracer)}, but {code.co_qualname} at {loc} cannot be captured: {reason}"
         )
     config.records.add_skip(code.co_qualname, loc, reason)
-    if config.is_loop_body(code):
-        config.note_plain_body(code)
-    no_array_work.note_outcome(config, code, len(_hook.cache_entries(code, config)) > 0, None)
+    note_left(code, config)
     if attempt.tracer is not None:
         _guard_region(attempt.tracer)
         try:
@@ -257,9 +190,7 @@ def _finish(
     _guard_aliasing(tracer, mutated)
     _refuse_error_modes(tracer)
     useful = bool(tracer.builder.nodes)
-    if _is_plain_recursion(tracer, end, function, args):
-        raise PlainRecursion("a recursive function, in two forms of which there was no array operation")
-    _limit_empty_continuations(tracer, end, useful)
+    refuse_idle(tracer, end, function, args)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
     for value in tracer.may_raise:
@@ -268,7 +199,7 @@ def _finish(
         if not is_late(tracer, number):
             cg.number(number)
     generators.check_abandoned(tracer, cg)
-    runs_plain = not _is_worth_compiling(tracer, end, cg) and isinstance(end, ReturnEnd)
+    runs_plain = not is_worth_compiling(tracer, end, cg) and isinstance(end, ReturnEnd)
     graph, compiled = (None, None) if runs_plain else _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
     if not isinstance(end, ReturnEnd):
@@ -303,7 +234,7 @@ def _finish(
         instructions=tracer.instructions,
         fallback=fallback,
     )
-    needs_hook = _calls_python(end)
+    needs_hook = calls_python(end)
     broken = not isinstance(end, ReturnEnd)
     entry = _hook.Entry(
         program,
@@ -324,84 +255,6 @@ def _refuse_error_modes(tracer: Tracer) -> None:
         return
     if raises_floating_point_errors():
         raise Skip("np.errstate asks for exceptions or calls on floating-point errors")
-
-
-def _limit_empty_continuations(tracer: Tracer, end: End, useful: bool) -> None:
-    """Code that breaks again and again with no array work between is better run as it is."""
-    if useful or isinstance(end, ReturnEnd) or tracer.config.options.capture_plain:
-        return
-    if isinstance(end, LoopEnd):
-        body = known_body(tracer.config, end.frames[-1], end.loop)
-        if end.is_native:
-            return
-        if body is not None and tracer.config.is_plain_body(body.code) and not _has_array_prospect(end):
-            raise Skip("no array operation in a loop nor after it")
-        return
-    if not _has_array_prospect(end):
-        reason = end.problem.reason if isinstance(end, BreakEnd) else end.reason
-        raise Skip(f"no array operation before or after the graph break: {reason}")
-
-
-def _is_plain_recursion(
-    tracer: Tracer, end: End, function: types.FunctionType, args: tuple[Any, ...]
-) -> bool:
-    """Whether a function of numbers calls itself for the second form at least, with no array work in any of
-    them: what is between its calls takes longer in pieces than as it is."""
-    config = tracer.config
-    code = tracer.code
-    if (
-        not isinstance(end, BreakEnd)
-        or end.problem.break_id != "inline-refused"
-        or config.options.capture_plain
-    ):
-        return False
-    calls_itself = sum(frame.raw_code is code for frame in end.frames) > 1
-    state = config.state_of(code)
-    alone = calls_itself and not tracer.builder.nodes and not state.graphs and state.captures > 1
-    return alone and no_array_work.works_on_numbers(function, args, config)
-
-
-_PROSPECTS = frozenset({"CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER"})
-
-
-def _has_array_prospect(end: End) -> bool:
-    """Whether what follows a break may still hold work worth capturing: some call, operator or loop."""
-    if isinstance(end, (PlainEnd, ReturnEnd)):
-        return False
-    frames = end.frames
-    total = 0
-    for frame in frames:
-        start = frame.current + 1
-        if isinstance(end, LoopEnd) and frame is frames[-1]:
-            start = max(end.loop.body) + 1
-        instructions = frame.code.instructions
-        rest = [index for index in reachable(frame.code, frame.start) if index >= start]
-        total += sum(instructions[index].op in _PROSPECTS for index in rest)
-    return total > 1
-
-
-def _is_worth_compiling(tracer: Tracer, end: End, cg: Codegen) -> bool:
-    """Whether compiled code is quicker than plain Python, so far as this can be said: of what is in loops."""
-    config = tracer.config
-    nodes = tracer.builder.nodes
-    if config.options.capture_plain:
-        return True
-    if _calls_python(end):
-        worth = True
-    elif config.options.small_loops or _owner_of(tracer, cg) is not None:
-        worth = bool(nodes) or not isinstance(end, ReturnEnd)
-    else:
-        worth = is_worth_a_call(nodes, len(cg.outputs), config.table)
-    if worth:
-        config.note_array_work(tracer.code)
-    elif not isinstance(end, ReturnEnd):
-        config.note_called(tracer.code, [frame.raw_code for frame in end.frames[1:]])
-    return worth or not config.bodies_around(tracer.code)
-
-
-def _calls_python(end: End) -> bool:
-    """Whether the instruction that breaks the graph calls code that the hook may capture."""
-    return isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
 
 
 # -- the graph ------------------------------------------------------------------------------------
@@ -434,7 +287,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
         return None, None
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
     examples = _example_inputs(tracer)
-    owner = _owner_of(tracer, cg)
+    owner = cg.owner()
     watch = (
         Watch(graph, tracer.config.table, "numpy-warnings" in tracer.tx.assumptions)
         if owner is None
@@ -556,15 +409,6 @@ def _guards_of_definitions(tracer: Tracer) -> list[Guard]:
         for cls, names in tracer.relied.values()
         if may_change(cls) and not tracer.config.is_trusted(module_of(cls))
     ]
-
-
-def _owner_of(tracer: Tracer, cg: Codegen) -> Any:
-    """How the graph's arrays are read and made; one graph holds arrays of one library."""
-    refs = [v.ref for v in (*tracer.inputs, *cg.outputs) if isinstance(v, ArrayValue)]
-    names = libraries_of(refs)
-    if len(names) > 1:
-        raise Skip(f"arrays of {' and '.join(sorted(names))} in one graph")
-    return tracer.config.frontend_named(names.pop()).owner if names else None
 
 
 def _strides_in_elements(condition: SymCondition, scale: dict[str, int]) -> SymCondition:

@@ -179,7 +179,7 @@ class Tracer:
 
     def refuse_for_batch(self, what: str) -> None:
         """Refuse what would happen once for each element, where what is traced stands for all of them."""
-        if self.is_for_batch:
+        if self.is_for_batch and not any(regions.is_temporary(frame.raw_code) for frame in self.frames):
             raise Break(
                 "unsupported-call", f"{what} in a function under vmap, which runs once for all elements"
             )

@@ -7,8 +7,9 @@ what asks for a derivative raises: there is no graph to differentiate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -20,22 +21,52 @@ _PLAIN = (
 )
 
 
+class Recorder(Protocol):
+    """What records plain Python for derivatives: ``autodiff/taped.py``."""
+
+    def variable(self, value: Any) -> Any: ...
+    def gradient(
+        self, values: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any]
+    ) -> tuple[Any, ...]: ...
+    def stop_gradient(self, x: Any) -> Any: ...
+    def has_variables(self, values: Any) -> bool: ...
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def custom(
+        self, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
+    ) -> Any: ...
+    def dtype_of(self, value: Any) -> np.dtype[Any]: ...
+
+
+class _Plain(threading.local):
+    """What records the plain Python of this thread."""
+
+    recorder: Recorder | None = None
+
+
+PLAIN = _Plain()
+
+
 def variable(value: Any) -> Any:
     """A copy of a floating-point array or number to differentiate by: an array."""
-    return np.array(value)
+    recorder = PLAIN.recorder
+    return np.array(value) if recorder is None else recorder.variable(value)
 
 
 def is_variable(value: Any) -> bool:
     """Whether there can be a variable of this value: an array or number of a floating-point type."""
-    return (
-        isinstance(value, (np.ndarray, np.generic, float, complex)) and np.asarray(value).dtype.kind in "fc"
-    )
+    if not isinstance(value, (np.ndarray, np.generic, float, complex)):
+        return False
+    recorder = PLAIN.recorder
+    return (np.asarray(value).dtype if recorder is None else recorder.dtype_of(value)).kind in "fc"
 
 
 def gradient(values: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any]) -> tuple[Any, ...]:
     """The products of cotangents (of the values' shapes; converted to their dtypes) with the derivatives of
     ``values`` by each of the variables."""
-    _is_plain()
+    recorder = PLAIN.recorder
+    if recorder is None:
+        _is_plain()
+    return recorder.gradient(values, cotangents, variables)
 
 
 def tangent(values: Sequence[Any], tangents: Sequence[Any], variables: Sequence[Any]) -> tuple[Any, ...]:
@@ -67,7 +98,8 @@ def stand_in(value: Any) -> Any:
 
 def stop_gradient(x: Any) -> Any:
     """``x``, as a constant to derivatives. In plain Python, and of what is no array, ``x`` itself."""
-    return x
+    recorder = PLAIN.recorder
+    return x if recorder is None else recorder.stop_gradient(x)
 
 
 def _is_plain() -> NoReturn:

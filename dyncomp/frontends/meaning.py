@@ -1,8 +1,8 @@
 """Which values and which sizes of a graph under construction are certainly equal.
 
-A size that depends on the data is a symbol (``symint``: unbacked). What gives sizes from the same contents by
-the same function gives one symbol: ``x[m]``, ``y[m]``, ``np.nonzero(m)`` and ``int(m.sum())`` have one, as
-have ``np.bincount`` of one array with any weights.
+A size that depends on the data is a symbol (``symbolic.integers``: unbacked). What gives sizes from the same
+contents by the same function gives one symbol: ``x[m]``, ``y[m]``, ``np.nonzero(m)`` and ``int(m.sum())``
+have one, as have ``np.bincount`` of one array with any weights.
 """
 
 from __future__ import annotations

@@ -53,10 +53,6 @@ class LibraryRules:
     def operator(self, *names: str) -> Callable[[R], R]:
         return _named(self.operators, names)
 
-    def refuse(self, reason: str, *paths: str, break_id: str = "unsupported-call") -> None:
-        """Functions that are never captured, for a reason worth telling."""
-        self.function(*paths)(refusal(reason, break_id))
-
     def update(self, other: LibraryRules) -> None:
         """Add the rules of another table; no key may be given twice with different rules."""
         for mine, theirs in zip(self.parts(), other.parts()):

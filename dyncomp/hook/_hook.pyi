@@ -22,7 +22,7 @@ TRANSFER_COLUMN: int
 
 @final
 class GuardProgram:
-    """A flat guard program. Made by ``guards.compile_guards``; ``instructions`` are tuples
+    """A flat guard program. Made by ``capture.guards.guard.compile_guards``; ``instructions`` are tuples
     ``(opcode, register, a, b, object, guard_index)``. ``ValueError``/``TypeError`` for a malformed one."""
 
     guards: tuple[Any, ...]
@@ -293,7 +293,7 @@ class Ticks:
     def __next__(self) -> None: ...
 
 class LoopPlan:
-    """How values enter a compiled loop and come back from it: see ``native_loops.plan``."""
+    """How values enter a compiled loop and come back from it: see ``scalar_loops.entry.entry_plan``."""
 
     program: Any
     def __init__(

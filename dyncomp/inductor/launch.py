@@ -22,8 +22,6 @@ from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
-ARENA_ALIGNMENT = 64
-
 # Copied into every generated translation unit; equal to the marked part of runtime/csrc/abi.h.
 ABI_DECLARATIONS = """\
 typedef long long i64;

@@ -108,7 +108,8 @@ class Extern:
     """Computed by a library's own routine: the row's ``ref`` is called on arrays. ``pure`` always.
 
     ``lapack``: the runtime's function for one float64 matrix; ``when``: the params for which there is one;
-    ``passed``: those that it takes, before the arrays.
+    ``passed``: those that it takes, before the arrays. ``package``: that of the routine, if dyncomp does not
+    need it.
     ``transform``: of a Fourier transform whose rows the runtime shares among threads, whether its input is
     real, whether its result is, and whether it is an inverse transform.
     """
@@ -117,6 +118,7 @@ class Extern:
     when: tuple[tuple[str, object], ...] = ()
     passed: tuple[str, ...] = ()
     transform: tuple[bool, bool, bool] | None = None
+    package: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,8 +175,9 @@ class OpDef:
     outputs follow NumPy's K order. ``ref`` is the NumPy reference on arrays: the executable definition.
     ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
-    ``no_derivative``: why it has none. ``batch(operands, **params)`` is its batching rule (of prims, see
-    ``batching/operands.py``); ``not_batchable``: why it has none.
+    ``no_derivative``: why it has none; ``no_derivative_by``: the inputs by which it has none, and why.
+    ``batch(operands, **params)`` is its batching rule (of prims, see ``batching/operands.py``);
+    ``not_batchable``: why it has none.
     ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
     and ``jvp`` are made (``pointwise/partials.py``).
     ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
@@ -196,6 +199,7 @@ class OpDef:
     vjp: Callable[..., Any] | None = None
     jvp: Callable[..., Any] | None = None
     no_derivative: str = ""
+    no_derivative_by: Mapping[int, str] = field(default_factory=dict)
     batch: Callable[..., Any] | None = None
     not_batchable: str = ""
     samples: Callable[[], Iterable[Sample]] | None = None

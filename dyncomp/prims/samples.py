@@ -172,17 +172,3 @@ def indices(shape: Sequence[int], size: int, seed: int = 0, negative: bool = Tru
     """int64 positions valid for an axis of ``size`` elements, negative ones too."""
     lowest = -size if negative else 0
     return generator(seed).integers(lowest, size, tuple(shape)).astype(int64.numpy)
-
-
-def unary_layout_samples(
-    dtypes: Sequence[DType], params_of: Callable[[Array], Iterator[Mapping[str, Any]]], **range_: float
-) -> Callable[[], Iterator[Sample]]:
-    """Samples of a one-array op: every layout of every dtype with each of ``params_of(array)``."""
-
-    def samples() -> Iterator[Sample]:
-        for dtype in dtypes:
-            for label, array in layouts(dtype, 3, **range_):
-                for number, params in enumerate(params_of(array)):
-                    yield Sample((array,), params, f"{dtype}-{label}-{number}")
-
-    return samples

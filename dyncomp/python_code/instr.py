@@ -249,8 +249,6 @@ ENDS = frozenset({"RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
 """Ops after which the frame ends or control goes to a handler."""
 
 NO_FALLTHROUGH = ENDS | UNCONDITIONAL_JUMPS
-
-LOCAL_OPS = frozenset({"LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"})
 """Ops on fast locals (see the table for what they mean with a cell's name)."""
 
 SUSPENDS = frozenset({"YIELD_VALUE", "SEND", "RETURN_GENERATOR"})
@@ -409,9 +407,3 @@ def pops_pushes(op: str, arg: object, jump: bool = False) -> tuple[int, int]:
     if op == "SEND":
         return (2, 2)
     return _COUNTED[op](arg)
-
-
-def stack_effect(instr: Instr, jump: bool = False) -> int:
-    """Change of the stack depth by ``instr`` (``jump``: the way to its target)."""
-    pops, pushes = pops_pushes(instr.op, instr.arg, jump)
-    return pushes - pops

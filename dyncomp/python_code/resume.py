@@ -194,41 +194,6 @@ def make_break_tail(
     return Continuation(encode(made), made, at, given, made.freevars, canonical.cellvars)
 
 
-class ContinuationCache:
-    """Continuations made before, by code object (identity), place, depth and what is bound."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], tuple[CodeType, Continuation]] = {}
-
-    def get(
-        self,
-        code: CodeType,
-        at: int,
-        *,
-        stack_depth: int,
-        bound: Collection[str],
-        unbound_slots: Collection[int] = (),
-        lasti_slots: Mapping[int, int] | None = None,
-        canonical: CanonicalCode | None = None,
-    ) -> Continuation:
-        """As :func:`make_continuation`; ``canonical`` saves decoding ``code`` again."""
-        lasti = tuple(sorted((lasti_slots or {}).items()))
-        key = (id(code), at, stack_depth, frozenset(bound), frozenset(unbound_slots), lasti)
-        found = self._made.get(key)
-        if found is None:
-            made = make_continuation(
-                code if canonical is None else canonical,
-                at,
-                stack_depth=stack_depth,
-                bound=bound,
-                unbound_slots=unbound_slots,
-                lasti_slots=lasti_slots,
-            )
-            # holding the code object keeps its id from being used again
-            found = self._made[key] = (code, made)
-        return found[1]
-
-
 # ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What was assumed of symbolic integers, as an answer to further questions about them (see ``symint``)."""
+"""What was assumed of symbolic integers, as an answer to further questions about them (see ``integers``)."""
 
 from __future__ import annotations
 

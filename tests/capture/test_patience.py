@@ -7,7 +7,7 @@ import pytest
 
 import dyncomp
 from dyncomp.capture import convert
-from dyncomp.capture.policy import patience
+from dyncomp.capture.policy import cost_model
 from dyncomp.errors import RecompileError
 
 
@@ -46,7 +46,7 @@ def _graphs(compiled):
 @pytest.fixture
 def impatient(monkeypatch):
     """No captures are free of charge but the first, as after those of a large program."""
-    monkeypatch.setattr(patience, "_FREE_MS", 1)
+    monkeypatch.setattr(cost_model, "FREE_MS", 1)
 
 
 @pytest.mark.parametrize("patience_us", [0, 1, 300, 10**9])
@@ -91,7 +91,7 @@ def test_pieces_wait_and_are_captured_in_time(impatient, monkeypatch):
         (5, {"patience_us": 0}),
         (5, {"measure": False}),
         (5, {"patience_us": 10**9, "capture_plain": True}),
-        (patience._SMALL + 1, {"patience_us": 10**9}),
+        (cost_model.MUCH + 1, {"patience_us": 10**9}),
     ],
 )
 def test_what_does_not_wait(impatient, size, options):
@@ -108,7 +108,7 @@ def test_a_large_array_of_a_piece_does_not_wait(impatient):
         return y + b[0], y * a[1]
 
     compiled = dyncomp.compile(function, options={"patience_us": 10**9})
-    y = np.ones(patience._SMALL + 1)
+    y = np.ones(cost_model.MUCH + 1)
     np.testing.assert_array_equal(compiled(np.ones(3), y), function(np.ones(3), y))
     assert not any("function" in name for name in _waits(compiled))
 

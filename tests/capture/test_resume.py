@@ -9,7 +9,6 @@ import pytest
 from dyncomp.hook._hook import later, run
 from dyncomp.python_code.flow import Flow, stack_depths, successors
 from dyncomp.python_code.resume import (
-    ContinuationCache,
     ResumeTarget,
     make_break_tail,
     make_continuation,
@@ -212,16 +211,6 @@ def test_missing_live_local_raises_instead_of_crashing():
     made = make_continuation(canonical, at, stack_depth=0, bound=["a"])
     with pytest.raises(UnboundLocalError):
         types.FunctionType(made.code, globals())(1)
-
-
-def test_cache_returns_the_same_object():
-    def program(a):
-        return a + 1
-
-    cache = ContinuationCache()
-    first = cache.get(program.__code__, 2, stack_depth=1, bound=["a"])
-    assert cache.get(program.__code__, 2, stack_depth=1, bound=["a"]) is first
-    assert cache.get(program.__code__, 2, stack_depth=1, bound=[]) is not first
 
 
 def test_generators_are_refused():

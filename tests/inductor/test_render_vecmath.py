@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from dyncomp.build.toolchain import find_toolchain
-from dyncomp.dtypes import bool_, complex64, complex128, float32, float64, int64
-from dyncomp.inductor.loops.loop_ir import Kernel, Stmt
+from dyncomp.dtypes import bool_, complex64, complex128, float32, float64, int8, int32, int64
+from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.schedule import LaunchKernel, Module, Segment
 
@@ -407,6 +407,8 @@ def test_gcc_vectorises_every_helper(tmp_path):
         kernels[name, "complex128"] = pointwise(name, [complex128] * 2, complex128, 4096)
     kernels["where", "complex128"] = complex_choice()
     kernels["cast", "bool"] = counted()
+    for dtype in (float32, float64, int32, int64):
+        kernels["where", dtype.name] = chosen_by_flag(dtype)
     source = tmp_path / "vectors.cpp"
     for key, kernel in kernels.items():
         step = LaunchKernel(kernel, tuple(range(len(kernel.buffers))), 1, 1.0)
@@ -428,6 +430,37 @@ def counted():
     body.append(Stmt("", "store", ("number",), axes, store.arg, float64))
     buffers = (*base.buffers[:-1], replace(base.buffers[-1], dtype=float64))
     return Kernel("counted", base.axes, buffers, tuple(body))
+
+
+def chosen_by_flag(dtype, flags=1, rows=16, columns=1024):
+    """x + x, or x * x, as one flag says or one for each row."""
+    whole, axes = Index((("i", columns), ("j", 1))), ("i", "j")
+    place, over = (Index(), ()) if flags == 1 else (Index((("i", 1),)), ("i",))
+    body = (
+        Stmt("c", "load", (), over, ("in0", place), bool_),
+        Stmt("x", "load", (), axes, ("in1", whole), dtype),
+        Stmt("twice", "add", ("x", "x"), axes, None, dtype),
+        Stmt("square", "multiply", ("x", "x"), axes, None, dtype),
+        Stmt("y", "where", ("c", "twice", "square"), axes, None, dtype),
+        Stmt("", "store", ("y",), axes, ("out", whole), dtype),
+    )
+    sizes = (
+        ("in0", bool_, flags, "in"),
+        ("in1", dtype, rows * columns, "in"),
+        ("out", dtype, rows * columns, "out"),
+    )
+    buffers = tuple(Buffer(*size) for size in sizes)
+    return Kernel("where", (Axis("i", rows), Axis("j", columns)), buffers, body)
+
+
+@pytest.mark.parametrize("dtype", [int8, int32, float32, float64, complex128], ids=str)
+@pytest.mark.parametrize("chosen", [[True], [False], [False, True, True, False] * 4], ids=str)
+def test_selection_by_conditions_from_outside_the_loop(dtype, chosen):
+    flags = np.array(chosen)
+    x = np.arange(16 * 1024).reshape(16, 1024).astype(dtype.numpy)
+    out = np.zeros_like(x)
+    compile_kernels([chosen_by_flag(dtype, flags.size)]).run([flags, x, out])
+    np.testing.assert_array_equal(out, np.where(flags[:, None], x + x, x * x))
 
 
 def complex_choice():

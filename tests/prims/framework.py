@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,19 @@ import pytest
 
 from dyncomp.graph.ir import ArrayType, contiguous_strides
 from dyncomp.prims.kit import type_of
-from dyncomp.prims.opdef import OpDef, Sample, Tolerance
+from dyncomp.prims.opdef import Extern, OpDef, Sample, Tolerance
 from dyncomp.prims.table import TABLE
 
 
 def rows(kind: Any = None) -> list[OpDef]:
-    """The rows of a kind (see the module's docstring)."""
-    return [row for row in TABLE.values() if _is_kind(row, kind)]
+    """The rows of a kind (see the module's docstring) that can be computed here."""
+    return [row for row in TABLE.values() if _is_kind(row, kind) and is_installed(row)]
+
+
+def is_installed(row: OpDef) -> bool:
+    """Whether the package that computes it, if it is another's routine, is there."""
+    package = row.lower.package if isinstance(row.lower, Extern) else ""
+    return not package or find_spec(package) is not None
 
 
 def _is_kind(row: OpDef, kind: Any) -> bool:
@@ -157,6 +164,7 @@ __all__ = [
     "epsilon",
     "extent_scale",
     "infer",
+    "is_installed",
     "rows",
     "run_ref",
     "samples_of",

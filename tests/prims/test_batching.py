@@ -10,6 +10,7 @@ import pytest
 from dyncomp.aot_autograd.batching import batched
 from dyncomp.graph.interp import run
 from dyncomp.graph.ir import GraphBuilder, GraphOutput, verify
+from dyncomp.graph.passes.decompose import decompose
 from dyncomp.prims.opdef import Tolerance
 from dyncomp.prims.table import TABLE
 
@@ -24,15 +25,16 @@ TOGETHER = {"lu_factor", "solve_factored"}
 
 
 def with_rules():
-    return [
-        pytest.param(r, id=r.name) for r in rows("prim") if r.batch is not None and r.name not in TOGETHER
-    ]
+    """Prims with rules, and composites, which are batched as what they are made of."""
+    known = [r for r in rows() if (r.batch is not None or r.decomp is not None) and r.name not in TOGETHER]
+    return [pytest.param(r, id=r.name) for r in known]
 
 
 def chosen_samples(row):
     """Some of a row's samples, of each dtype."""
     limit = 2000 if "convolution" in row.name else 150
-    small = [s for s in samples_of(row.name) if s.args and all(a.size <= limit for a in s.args)]
+    known = [s for s in samples_of(row.name) if s.args]
+    small = [s for s in known if all(a.size <= limit for a in s.args)] or known[:2]
     if row.name in STRIDED:
         small = [s for s in small if s.args[0].flags.c_contiguous]
     kinds: dict[object, list[object]] = {}
@@ -65,14 +67,14 @@ def check(row, sample, flags, innermost):
     builder = GraphBuilder(TABLE)
     inputs = [builder.add_input(type_of(a)) for a in args]
     outputs = many(builder.emit(row.name, *inputs, **sample.params))
-    graph = builder.finish(tuple(map(GraphOutput, outputs)))
+    graph = decompose(builder.finish(tuple(map(GraphOutput, outputs))), TABLE)
     families = [variants(a) if flag else [a] * SIZE for a, flag in zip(args, flags)]
     given = [whole(f, innermost) if flag else f[0] for f, flag in zip(families, flags)]
     types = {k: type_of(given[k]) for k, flag in enumerate(flags) if flag}
     made, which = batched(graph, TABLE, types, SIZE)
     verify(made, TABLE)
-    # a result is batched, unless the row leaves it as it is for the whole batch
-    assert all(which) or row.name == "after"
+    # a result is batched, unless it does not depend on the inputs' elements
+    assert all(which) or not row.is_prim or row.name == "after"
     with np.errstate(all="ignore"):
         found = run(made, TABLE, *given)
         expected = [many(row.ref(*given, **sample.params)) for given in zip(*families)]
@@ -103,3 +105,9 @@ def test_batch_is_the_stack_of_single_results(row):
                 check(row, sample, flags, innermost=False)
         if row.name not in STRIDED:
             check(row, sample, (True,) * len(sample.args), innermost=True)
+
+
+def test_rows_without_rules_say_why():
+    for row in rows("prim"):
+        takes_arrays = any(sample.args for sample in samples_of(row.name))
+        assert row.batch is not None or row.not_batchable or not takes_arrays, row.name

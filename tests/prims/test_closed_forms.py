@@ -9,14 +9,14 @@ from dyncomp.graph.interp import run
 from dyncomp.graph.ir import GraphBuilder, GraphOutput, Ops
 from dyncomp.prims.table import TABLE
 
-from .framework import samples_of, type_of
+from .framework import rows, samples_of, type_of
 
 sympy = pytest.importorskip("sympy")
 mpmath = pytest.importorskip("mpmath")
 
 DIGITS = 50
 EPS = float(np.finfo(np.float64).eps)
-ROWS = [row for row in TABLE.values() if row.closed]
+ROWS = [row for row in rows() if row.closed]
 SYMBOLS = sympy.symbols("x y z", real=True)
 
 

@@ -33,7 +33,7 @@ class EntryRecord:
     restarts: int = 0  # attempts that were begun again before
     executed: int = 0  # instructions, those of these attempts included
     bytes: int = 0
-    fallback: Any = None  # counts the calls whose graph raised, see entries/fallback.py
+    fallback: Any = None  # counts the calls whose graph raised, see policy/fallback.py
     resting: str = ""  # why the original runs at once, or did
 
 

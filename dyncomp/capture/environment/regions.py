@@ -164,6 +164,19 @@ def is_for_batches(code: types.CodeType) -> bool:
     return code in _FOR_BATCHES
 
 
+_TEMPORARY: set[types.CodeType] = set()
+
+
+def temporary(function: F) -> F:
+    """Have captured code know that what a Python function changes is put back by its caller."""
+    _TEMPORARY.add(function.__code__)  # type: ignore[attr-defined]
+    return function
+
+
+def is_temporary(code: types.CodeType) -> bool:
+    return code in _TEMPORARY
+
+
 def assume_constant_result(f: object) -> Any:
     """Promise that ``f`` returns the same for the same arguments, whatever else happens: captured code calls
     it once, when it is captured, and keeps the result. Its arguments there must be constants or objects from

@@ -1,4 +1,4 @@
-"""Builtin functions, operators and texts of the library's immutable objects (see ``values.frozen``)."""
+"""Builtin functions, operators and texts of the library's immutable objects (see ``immutable.values``)."""
 
 from __future__ import annotations
 

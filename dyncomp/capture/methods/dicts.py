@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Iterator
 from typing import Any
 
@@ -183,6 +182,3 @@ def constants_of(tracer: Tracer, iterable: Value) -> list[Any]:
     if isinstance(iterable, SetValue):
         return list(iterable.elements(tracer))
     return [tracer.constant_of(v, "an item of a set operation") for v in iterable.items(tracer)]
-
-
-OWN_CLASSES = (dict, collections.OrderedDict, collections.defaultdict)

@@ -19,6 +19,7 @@ from ..environment.regions import breaks_are_errors
 from ..guards.guard import Guard, GuardRefused, Kind, compile_guards
 from ..guards.source import ItemSource, LocalSource, Source
 from ..loops.scalar_loop_gates import gated_original
+from .decision import RANK_ORIGINAL, Plain, Until
 
 _ENOUGH = 3  # captures after a miss that gave no graph
 _CLASS_DICT = type.__dict__["__dict__"]
@@ -34,10 +35,8 @@ def note_outcome(config: CaptureConfig, code: types.CodeType, missed: bool, foun
         whole.fruitless += 1
 
 
-def plain_entry(
-    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, rank: int
-) -> _hook.Entry | None:
-    """For a miss: an entry that runs the original for all arguments of these types, if it is time for it."""
+def left_alone(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> Plain | None:
+    """For a miss: whether it is time that the original runs for all arguments of these types."""
     code = function.__code__
     whole = config.state_of(config.function_of(code))
     if whole.graphs or whole.fruitless < _ENOUGH or _wants_graphs(config):
@@ -49,7 +48,9 @@ def plain_entry(
     except GuardRefused:
         return None
     needs_hook = any(entry.needs_hook for entry in _hook.cache_entries(code, config))
-    return _hook.Entry(program, gated_original(config, function), needs_hook=needs_hook, rank=rank)
+    entry = _hook.Entry(program, gated_original(config, function), needs_hook=needs_hook, rank=RANK_ORIGINAL)
+    text = f"no array operation in {whole.fruitless} forms of it"
+    return Plain(f"{text}: for other arguments of these types the original runs", Until.OTHER_TYPES, entry)
 
 
 def works_on_numbers(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> bool:
@@ -61,11 +62,6 @@ def works_on_numbers(function: types.FunctionType, args: tuple[Any, ...], config
     own = [obj for obj in given if getattr(obj, "__code__", None) is code]
     known = len(own) + sum(type(obj) in plain for obj in given)
     return known == len(given) and not any(_brings_array(arg, config) for arg in args)
-
-
-def reason(config: CaptureConfig, code: types.CodeType) -> str:
-    count = config.state_of(config.function_of(code)).fruitless
-    return f"no array operation in {count} forms of it: for other arguments of these types the original runs"
 
 
 def _wants_graphs(config: CaptureConfig) -> bool:

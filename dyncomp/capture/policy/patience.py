@@ -14,7 +14,6 @@ import math
 import types
 from typing import Any
 
-from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Graph
 from ...hook import _hook
@@ -24,28 +23,23 @@ from ...python_code.instr import CanonicalCode
 from ..entries.config import CaptureConfig
 from ..environment.regions import breaks_are_errors
 from ..frames import code_info
+from . import cost_model
+from .decision import Plain, Until
 from .no_array_work import arrays_in
 from .recompilation import location
 from .stance import STANCES
-from .trial import largest_size
 
-# Milliseconds of processor time that a capture takes (a Zen 4 core), with a graph's compilation, and what the
-# captures of a configuration may take before others wait.
-_CAPTURE_MS = 4
-_GRAPH_MS = 40
-_FREE_MS = 320
-_SMALL = 1 << 14  # elements of an array
 _DEFAULT_STANCE = STANCES.index("default")
-NOT_YET = _hook.Entry(None, None, needs_hook=True, rank=-1)
+# what it is is said in ``Records.waiting``
+WAITS = Plain("", Until.IT_RAN_LONG, _hook.Entry(None, None, needs_hook=True, rank=-1))
 
 
 def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) -> None:
     """Count that ``code`` was captured, and compiled as ``graph``."""
     config.records.waiting.discard(code)
-    config.spent_ms += _CAPTURE_MS
+    config.spent_ms += cost_model.capture_ms(graph)
     if graph is not None:
-        config.spent_ms += _GRAPH_MS
-        config.has_large_work |= graph.device != CPU or largest_size(graph.nodes, config.table) > _SMALL
+        config.has_large_work |= cost_model.works_on_much(graph, config.table)
 
 
 def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
@@ -56,11 +50,9 @@ def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
     return _hook.waited(code, config) < _patience_ns(code, config)
 
 
-def waiting_entry(
-    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
-) -> _hook.Entry | None:
-    """For a miss: an entry that runs the original this once, where a capture has to wait."""
-    if config.spent_ms < _FREE_MS or config.has_large_work or not _may_wait(config):
+def to_wait(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> Plain | None:
+    """For a miss: whether the original runs this once, as the capture has to wait."""
+    if config.spent_ms < cost_model.FREE_MS or config.has_large_work or not _may_wait(config):
         return None
     code = function.__code__
     patience = _patience_ns(code, config)
@@ -69,7 +61,7 @@ def waiting_entry(
         return None
     reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: small arrays in many pieces"
     config.records.waiting[code] = (code.co_qualname, location(code), reason)
-    return NOT_YET
+    return WAITS
 
 
 def _patience_ns(code: types.CodeType, config: CaptureConfig) -> int:
@@ -89,7 +81,7 @@ def _brings_much(args: tuple[Any, ...], config: CaptureConfig) -> bool:
     for arg in args:
         for frontend, array in arrays_in(arg, config):
             with contextlib.suppress(Unsupported):
-                if math.prod(frontend.describe(array).shape) > _SMALL:
+                if math.prod(frontend.describe(array).shape) > cost_model.MUCH:
                     return True
     return False
 

@@ -19,6 +19,7 @@ from ..entries.config import CaptureConfig, FrameState
 from ..entries.records import log
 from ..guards.guard import Failure, Guard, Kind, find_failure
 from ..guards.source import ItemSource, LocalSource, Source
+from .decision import Plain, Until
 from .stance import STANCES
 
 _EAGER_THEN_COMPILE = STANCES.index("eager_then_compile")
@@ -56,9 +57,9 @@ def location(code: types.CodeType) -> Loc:
 
 
 # -- stances ----------------------------------------------------------------------------------------
-def left_to_plain_python(
+def by_stance(
     function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, failure: Failure | None
-) -> bool:
+) -> Plain | None:
     """Whether the stance has this call run the original; raises where it forbids to compile again."""
     stance = _hook.get_stance()
     code = function.__code__
@@ -68,8 +69,8 @@ def left_to_plain_python(
     if stance == _EAGER_THEN_COMPILE and not state.captures and not state.observed:
         state.observed = True
         _observe_arguments(function, args, config, state)
-        return True
-    return False
+        return Plain("", Until.NEXT_CALL)
+    return None
 
 
 def _forbidden(code: types.CodeType, failure: Failure) -> str:
@@ -110,8 +111,8 @@ def _observe_array(obj: object, source: Source, config: CaptureConfig, state: Fr
 
 
 # -- the limit ----------------------------------------------------------------------------------------
-def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | None) -> bool:
-    """Count a miss; past a limit say so once, and have the original run for inputs that no entry serves."""
+def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | None) -> Plain | None:
+    """Count a miss; past a limit, which is said once, the original runs for inputs that no entry serves."""
     state = config.state_of(code)
     whole = config.state_of(config.function_of(code))
     if failure is not None:
@@ -124,17 +125,14 @@ def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | N
     elif whole.pieces >= options.capture_limit:
         name, limit = "capture_limit", options.capture_limit
     else:
-        return False
-    _hook.mark(code, "frozen", config)
+        return None
     if name == "capture_limit" and whole.limited:
-        return True  # it was said of another piece
+        return Plain("", Until.AN_ENTRY_SERVES)  # it was said of another piece
     whole.limited = name == "capture_limit"
     text = _limit_text(state, name, limit)
-    where = location(code)
     config.records.counters["limited"] += 1
-    config.records.add_skip(code.co_qualname, where, text)
-    log.warning("%s at %s: %s", code.co_qualname, where, text)
-    return True
+    log.warning("%s at %s: %s", code.co_qualname, location(code), text)
+    return Plain(text, Until.AN_ENTRY_SERVES)
 
 
 _LIMIT = "recompilation limit ({limit}) reached, see options['{name}']: for other inputs the original runs"

@@ -11,22 +11,17 @@ arrays. What else is captured whole, has work on a GPU, or must not break is not
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Iterable
 
 from ...device import CPU
-from ...graph.ir import Node, OpTable, Var
+from ...graph.ir import Node
 from ...hook import _hook
-from ...prims.opdef import Extern
 from ..entries.config import CaptureConfig
 from ..environment.regions import breaks_are_errors
 from ..loops.scalar_loop_gates import gated_original
+from . import cost_model
 from .recompilation import location
-
-_SMALL = 1024  # elements of an array
-_SMALL_IN_ALL = 1 << 16
-_LITTLE = 1 << 13  # elements of an array that an operation passes over within a few microseconds
 
 
 class Trial:
@@ -69,48 +64,7 @@ def trial_of(
     if breaks_are_errors():
         return None
     if config.is_loop_body(code):
-        return BodyTrial(config, code) if _is_small(nodes, config.table) else None
-    is_tried = broken or _only_calls(nodes, config.table) or _calls_on_little(nodes, config.table)
+        return BodyTrial(config, code) if cost_model.is_small(nodes, config.table) else None
+    only_calls = cost_model.only_calls(nodes, config.table) or cost_model.calls_on_little(nodes, config.table)
+    is_tried = broken or only_calls
     return Trial(config, code) if is_tried and config.function_of(code) is code else None
-
-
-def _only_calls(nodes: Iterable[Node], table: OpTable) -> bool:
-    """Whether nothing is computed but by the library's routines, and single numbers."""
-    found = False
-    for node in nodes:
-        row = table.get(node.op)
-        if isinstance(getattr(row, "lower", None), Extern):
-            found = True
-        elif row is None or any(_size(var) > 1 for var in node.outputs):
-            return False
-    return found
-
-
-def _calls_on_little(nodes: Iterable[Node], table: OpTable) -> bool:
-    """Whether torch's routines are called, which takes as long as some operations on arrays so small."""
-    calls = any(node.op == "routine_call" for node in nodes)
-    return calls and largest_size(nodes, table) <= _LITTLE
-
-
-def _is_small(nodes: Iterable[Node], table: OpTable) -> bool:
-    """Whether all that is computed takes about as long in plain Python as calls of NumPy do."""
-    sizes = _sizes(nodes, table)
-    return max(sizes, default=0) <= _SMALL and sum(sizes) <= _SMALL_IN_ALL
-
-
-def largest_size(nodes: Iterable[Node], table: OpTable) -> int:
-    """Elements of the largest array that nodes read or make."""
-    return max(_sizes(nodes, table), default=0)
-
-
-def _sizes(nodes: Iterable[Node], table: OpTable) -> list[int]:
-    """A view reads nothing of its base but what it shows."""
-    found: list[int] = []
-    for node in nodes:
-        is_view = getattr(table.get(node.op), "is_view", False)
-        found += (_size(var) for var in (*(() if is_view else node.inputs), *node.outputs))
-    return found
-
-
-def _size(var: Var) -> int:
-    return math.prod(size if isinstance(size, int) else size.hint for size in var.shape)

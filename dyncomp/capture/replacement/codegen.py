@@ -19,7 +19,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...frontends.base import ArrayRef
+from ...frontends.base import ArrayRef, libraries_of
 from ...graph.ir import Var
 from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
 from ...python_code.transfers import line_loc, transfer_loc
@@ -117,6 +117,14 @@ class Codegen:
         self._taken = set(self.parameters) | set(code.co_freevars)
         if code.co_freevars:
             self._taken.add(code.co_name)  # in the function around that has them, the name is a local one
+
+    def owner(self) -> Any:
+        """How the graph's arrays are read and made; one graph holds arrays of one library."""
+        refs = [v.ref for v in (*self.tracer.inputs, *self.outputs) if isinstance(v, ArrayValue)]
+        names = libraries_of(refs)
+        if len(names) > 1:
+            raise Skip(f"arrays of {' and '.join(sorted(names))} in one graph")
+        return self.tracer.config.frontend_named(names.pop()).owner if names else None
 
     # -- names ----------------------------------------------------------------------------------
     def fresh(self, prefix: str = "t") -> str:

@@ -1,4 +1,4 @@
-"""Numbers and sizes that depend on the data, as symbols (``symint``: unbacked).
+"""Numbers and sizes that depend on the data, as symbols (``symbolic.integers``: unbacked).
 
 What a mask selects is kept at full size for as long as that will do (``frontends/numpy/masked``), and a
 Python int from an array (``int(x.sum())``) stays in the graph. Where an operation wants the array itself, or

@@ -19,7 +19,7 @@ class GeneratorValue(IteratorValue):
     """A generator whose frame is executed symbolically.
 
     Where compiled code needs it, a generator that was not started is made by calling its function again, one
-    that is half-way as ``bytecode/gen_resume.py`` says.
+    that is half-way as ``python_code/gen_resume.py`` says.
     """
 
     def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value], frame: Frame) -> None:

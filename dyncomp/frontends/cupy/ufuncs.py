@@ -1,5 +1,6 @@
 """CuPy's elementwise functions and operators: by NumPy's rules where both compute the same in the same
-types."""
+types. Where they do is a fact of CuPy's kernels and differs for kinds of numbers, so that the list stands
+here and not in rows."""
 
 from __future__ import annotations
 

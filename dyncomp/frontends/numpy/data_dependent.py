@@ -1,7 +1,7 @@
 """Functions whose results have sizes that depend on the data: NumPy's own routines, called by the graph.
 
-A size is a symbol that the call defines (``symint``: unbacked); sizes that are certainly equal are one symbol
-(``frontends.meaning``).
+A size is a symbol that the call defines (``symbolic.integers``: unbacked); sizes that are certainly equal are
+one symbol (``frontends.meaning``).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,6 @@ from . import promote
 
 NO: Any = np._NoValue  # the default of NumPy's own signatures
 LITERAL_LIMIT = 1 << 16  # elements of a constant array that a graph holds
-
-
-def unsupported(reason: str) -> NoReturn:
-    raise Unsupported(reason)
 
 
 def given(value: object) -> bool:

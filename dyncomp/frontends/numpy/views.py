@@ -79,13 +79,6 @@ def reversed_axes(tx: TraceContext, x: Var) -> Var:
     return transpose_var(tx, x, range(x.ndim)[::-1])
 
 
-def moved_last(tx: TraceContext, x: Var, axis: int) -> Var:
-    """``axis`` as the last one; the same value where it is."""
-    if axis == x.ndim - 1:
-        return x
-    return transpose_var(tx, x, [*(i for i in range(x.ndim) if i != axis), axis])
-
-
 def slice_axis(tx: TraceContext, x: Var, axis: int, start: Dim, size: Dim, step: int = 1) -> Var:
     """``size`` elements along ``axis`` from ``start`` on."""
     starts = tuple(start if i == axis else 0 for i in range(x.ndim))

@@ -11,7 +11,7 @@ from ...errors import Unsupported
 from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, own_number, part_shown
 from . import autocast, state
-from .gradients import is_on, requires
+from .gradients import is_input, is_on, requires
 from .library import torch
 from .operands import axis_of, convert, need_tensor
 from .placement import kind_of
@@ -109,6 +109,21 @@ def requires_grad(tx: TraceContext, self: object) -> bool:
     if not torch.is_grad_enabled():
         raise Unsupported("requires_grad without grad mode")
     return requires(tx, need_tensor(self).var)
+
+
+@TABLE.attribute("is_leaf")
+def is_leaf(tx: TraceContext, self: object) -> bool:
+    x = need_tensor(self)
+    found = not requires_grad(tx, x)
+    if not found and is_input(tx, x.var):
+        raise Unsupported("is_leaf of a tensor that was not made by captured code")
+    return found
+
+
+@TABLE.attribute("grad_fn")
+def grad_fn(tx: TraceContext, self: object) -> None:
+    if requires_grad(tx, self):
+        raise Unsupported("grad_fn of a tensor that requires grad")
 
 
 def _always(answer: bool) -> Callable[..., bool]:

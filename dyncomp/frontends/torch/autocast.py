@@ -1,9 +1,11 @@
 """What ``torch.autocast`` does to calls: operands are converted by a policy for each function.
 
-The policies are those of ATen/autocast_mode.h by name; a function that is in no list here is not captured
-where autocast is on, as those that it calls may have policies. The mode is the library's own where the
-captured code is entered (a guard compares it), and what blocks of the captured code set
-(``TraceContext.modes``).
+The policies are those of ATen/autocast_mode.h by name. They are torch's lists of its functions, most of
+which are several ops (``linear``, ``cross_entropy``…). So they stand here and not in rows, and a test
+compares them with torch's dispatcher. Functions that a row names need no mention: they have the policy of
+that one of them which has one. Another function that is in no list is not captured where autocast is on, as
+those that it calls may have policies. The mode is the library's own where the captured code is entered (a
+guard compares it), and what blocks of the captured code set (``TraceContext.modes``).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 from ...dtypes import DType, bfloat16, float16, float32
 from ...errors import Unsupported
+from ...prims.table import TABLE as PRIMS
 from ..base import ArrayRef, Rule, TraceContext
 from .library import torch
 from .operands import convert, tensor
@@ -25,8 +28,18 @@ KINDS = ("cpu", "cuda")
 CLASSES: tuple[type, ...] = (torch.autocast,)
 
 
+# The names of each function that is one op, as ``__name__`` has them.
+_OPS = [
+    names
+    for row in PRIMS.values()
+    if (names := frozenset(path.replace(".", "_") for path in row.names_in("torch")))
+]
+
+
 def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+    """The functions in a text, with their other names: ``special.log1p`` calls ``log1p``."""
+    names = frozenset(text.split())
+    return names.union(*(others for others in _OPS if others & names))
 
 
 _ELIGIBLE = (float32, float16, bfloat16)
@@ -52,8 +65,8 @@ _PROMOTED = _names("cat concat concatenate stack atan2 addcmul addcdiv")
 # As without it; what these call has no policy.
 _AS_EVER = _names(
     "abs absolute abs_ add add_ sub sub_ subtract mul mul_ multiply div div_ divide true_divide rsub neg "
-    "neg_ negative sqrt sqrt_ square sin cos tanh tanh_ sigmoid sigmoid_ relu relu_ relu6 gelu silu elu "
-    "selu celu leaky_relu hardswish hardsigmoid hardtanh mish erf erfc floor ceil round trunc sign exp2 "
+    "neg_ negative sqrt_ square tanh_ sigmoid_ relu relu_ relu6 gelu silu elu "
+    "selu celu leaky_relu hardswish hardsigmoid hardtanh mish floor ceil round trunc sign "
     "clamp clamp_ clamp_min clamp_max clip maximum minimum max min amax amin argmax argmin mean var std "
     "all any eq ne lt le gt ge less less_equal greater greater_equal equal not_equal logical_and "
     "logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf "
@@ -72,6 +85,7 @@ _AS_EVER = _names(
     "is_inference_mode_enabled promote_types result_type broadcast_shapes _get_tracing_state _is_tracing "
     "_has_torch_function _has_torch_function_unary _has_torch_function_variadic _log_api_usage_once"
 )
+_AS_EVER = _AS_EVER.union(*_OPS) - _WIDE_CUDA
 # As without it on a CPU, where a GPU has a policy.
 _AS_EVER_CPU = (_WIDE_CUDA | _WIDE_BY_DEFAULT_CUDA | {"atan2", "addcmul", "addcdiv"}) - _WIDE_CPU
 _AS_EVER_CPU -= _names("nll_loss_nd cross_entropy_loss cross_entropy binary_cross_entropy_with_logits")

@@ -28,7 +28,7 @@ from . import state
 from .autocast import is_ambient, switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
 from .formats import is_channels_last, is_channels_last_3d
-from .gradients import is_on, requires
+from .gradients import check, is_on, requires
 from .library import torch
 from .operands import as_own, need_tensor, tensor, write
 from .owner import OWNER
@@ -590,7 +590,9 @@ def either(first: Rule, second: Rule) -> Rule:
         nodes = len(tx.builder.nodes)
         guards = len(tx.env.guards)
         try:
-            return first(tx, *args, **kwargs)
+            found = first(tx, *args, **kwargs)
+            check(tx, nodes, getattr(first, "__name__", ""))
+            return found
         except Unsupported as problem:
             del tx.builder.nodes[nodes:]
             tx.env.forget(guards)

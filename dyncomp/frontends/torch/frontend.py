@@ -81,7 +81,9 @@ class TorchFrontend:
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
         rule = self.rules.attributes.get(name)
-        return None if rule is None else placed(complex_numbers.attribute_rule(rule, name), name)
+        if rule is None:
+            return None
+        return under_autograd(placed(complex_numbers.attribute_rule(rule, name), name), name)
 
     def find_operator(self, name: str) -> Rule | None:
         rule = self.rules.operators.get(name)
@@ -108,6 +110,9 @@ class TorchFrontend:
             if found is not None:
                 return found
         return None
+
+    def acts_when_made(self, cls: type) -> bool:
+        return cls is torch.set_grad_enabled
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ("device", "fast_dtype", "_enabled", "_cache_enabled") if cls in autocast.CLASSES else ()

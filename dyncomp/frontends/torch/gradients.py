@@ -7,7 +7,8 @@ A value requires a gradient where it depends on an input that does, by what is c
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ...errors import Unsupported
@@ -42,7 +43,7 @@ def is_on(tx: TraceContext) -> bool:
 # -- values that require a gradient -------------------------------------------------------------------
 class _Requiring:
     """Which values of a graph that is being captured require a gradient: by name, and memory that holds what
-    does (``roots`` finds the memory of a view)."""
+    does. ``roots`` finds the memory of a view; one without derivative counts as memory of its own."""
 
     def __init__(self) -> None:
         self.last: Node | None = None
@@ -50,15 +51,21 @@ class _Requiring:
         self.names: set[str] = set()
         self.memory: set[str] = set()
         self.roots: dict[str, str] = {}
+        self.quiet: set[str] = set()  # views that were made while grad mode is off
 
     def update(self, tx: TraceContext) -> None:
         nodes = tx.builder.nodes
         if self.count > len(nodes) or (self.count and nodes[self.count - 1] is not self.last):
-            self.__init__()  # type: ignore[misc]  # nodes were rolled back
+            self._forget()  # nodes were rolled back
         for node in nodes[self.count :]:
             self._note(tx, node)
         self.count = len(nodes)
         self.last = nodes[-1] if nodes else None
+
+    def _forget(self) -> None:
+        self.count = 0
+        for known in (self.names, self.memory, self.roots):
+            known.clear()
 
     def _note(self, tx: TraceContext, node: Node) -> None:
         if node.op == COPY:
@@ -81,13 +88,20 @@ class _Requiring:
         return name in self.names or name in tx.builder.differentiated or self.root(var) in self.memory
 
 
-def requires(tx: TraceContext, var: Var) -> bool:
-    """Whether a value requires a gradient."""
-    if not tx.builder.differentiated:
-        return False
+def _known(tx: TraceContext) -> _Requiring:
     known: _Requiring = tx.memo.setdefault(MODE, _Requiring())
     known.update(tx)
-    return known.holds(tx, var)
+    return known
+
+
+def requires(tx: TraceContext, var: Var) -> bool:
+    """Whether a value requires a gradient."""
+    return bool(tx.builder.differentiated) and _known(tx).holds(tx, var)
+
+
+def is_input(tx: TraceContext, var: Var) -> bool:
+    """Whether a value is a tensor of the program as it came, whose history autograd knows."""
+    return var.name in tx.builder.differentiated
 
 
 def detached(tx: TraceContext, x: ArrayRef) -> ArrayRef:
@@ -95,16 +109,39 @@ def detached(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     return tensor(tx.ops.stop_gradient(x.var))
 
 
-def _all_detached(tx: TraceContext, value: Any) -> Any:
-    if isinstance(value, ArrayRef):
-        if value.kind == "array" and requires(tx, value.var):
-            return detached(tx, value)
+class _Detaching:
+    """Arguments of a function that is called while grad mode is off."""
+
+    def __init__(self, tx: TraceContext) -> None:
+        self.tx = tx
+        self.made: dict[ArrayRef, ArrayRef] = {}
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, ArrayRef):
+            return self._tensor(value)
+        if type(value) in (tuple, list):
+            return type(value)(map(self.of, value))
+        if type(value) is dict:
+            return {key: self.of(item) for key, item in value.items()}
         return value
-    if type(value) in (tuple, list):
-        return type(value)(_all_detached(tx, item) for item in value)
-    if type(value) is dict:
-        return {key: _all_detached(tx, item) for key, item in value.items()}
-    return value
+
+    def _tensor(self, ref: ArrayRef) -> ArrayRef:
+        if ref.kind != "array" or not requires(self.tx, ref.var):
+            return ref
+        for before, made in self.made.items():
+            if made is not None and before == ref:
+                return made
+        found = replace(ref, var=self.tx.ops.stop_gradient(ref.var))
+        self.made[ref] = found
+        _known(self.tx).quiet.add(found.var.name)
+        return found
+
+    def put_back(self, result: Any) -> Any:
+        """What a function returns: arguments, if those were given back."""
+        for before, made in self.made.items():
+            if result is made:
+                return before
+        return result
 
 
 # -- derivatives where torch's own choice is another than the op's -----------------------------------------
@@ -140,30 +177,46 @@ def is_differentiated(tx: TraceContext, *values: Var) -> bool:
 
 
 # -- rules ------------------------------------------------------------------------------------
+# What asks a tensor for its history.
+_ASKING = frozenset(
+    ("requires_grad", "is_leaf", "grad_fn", "grad", "requires_grad_", "retain_grad", "register_hook")
+)
+
+
+@functools.lru_cache(maxsize=4096)
 def under_autograd(rule: Rule, name: str) -> Rule:
     """``rule`` for the function ``name``, where values may require a gradient."""
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def recorded(tx: TraceContext, *args: object, **kwargs: object) -> Any:
-        if not tx.builder.differentiated:
+        if not tx.builder.differentiated or name in _ASKING:
             return rule(tx, *args, **kwargs)
+        if is_on(tx):
+            start = len(tx.builder.nodes)
+            result = rule(tx, *args, **kwargs)
+            check(tx, start, name)
+            _write_behind(tx, start)
+            return result
+        detaching = _Detaching(tx)
+        args, kwargs = detaching.of(args), detaching.of(kwargs)
         start = len(tx.builder.nodes)
-        on = is_on(tx)
-        given = (args, kwargs) if on else (_all_detached(tx, args), _all_detached(tx, kwargs))
-        result = rule(tx, *given[0], **given[1])
-        _check(tx, tx.builder.nodes[start:], name)
+        result = detaching.put_back(rule(tx, *args, **kwargs))
+        if len(tx.builder.nodes) == start and detaching.made:  # nothing was computed
+            del tx.builder.nodes[start - len(detaching.made) :]
+        _write_behind(tx, start)
         return result
 
     return recorded
 
 
-def _check(tx: TraceContext, nodes: Sequence[Node], name: str) -> None:
-    """Refuse what has no derivative, and what writes behind autograd's back."""
+def check(tx: TraceContext, start: int, name: str) -> None:
+    """Refuse nodes from ``start`` on without a derivative, or that write where autograd sees too little."""
+    if not tx.builder.differentiated or not is_on(tx):
+        return
     table = tx.builder.table
-    for node in nodes:
+    for node in tx.builder.nodes[start:]:
         if node.op == COPY:
-            if _is_behind(tx, node.inputs[0]):
-                raise Unsupported(f"torch's {name} writes where autograd does not see it")
+            _check_write(tx, node.inputs[0], node.inputs[1], name)
             continue
         row: Any = table[node.op]
         if row.vjp is not None or row.decomp is not None or node.op in (STOP, CUSTOM):
@@ -173,13 +226,49 @@ def _check(tx: TraceContext, nodes: Sequence[Node], name: str) -> None:
             raise Unsupported(f"torch's {name} has no derivative in dyncomp: {row.no_derivative}")
 
 
-def _is_behind(tx: TraceContext, target: Var) -> bool:
-    """Whether a write goes through a detached view to memory that requires a gradient."""
-    made = {out.name: node for node in tx.builder.nodes for out in node.outputs}
-    var = target
-    while var.name in made and getattr(tx.builder.table[made[var.name].op], "is_view", False):
-        node = made[var.name]
+def _check_write(tx: TraceContext, target: Var, source: Var, name: str) -> None:
+    """A detached tensor that is written to would have the history of what is written, whereas others of its
+    memory would not; torch raises for views that were made while grad mode was off."""
+    stopped = _stopped(tx, target)
+    if stopped is not None and (requires(tx, source) or stopped.name in _known(tx).quiet):
+        raise Unsupported(f"torch's {name} writes to a tensor that is detached from another")
+
+
+def _write_behind(tx: TraceContext, start: int) -> None:
+    """Have nodes from ``start`` on that write through a view without derivative write to what that views:
+    new contents with the derivative of the old ones."""
+    nodes = tx.builder.nodes
+    if not any(node.op == COPY and _stopped(tx, node.inputs[0]) is not None for node in nodes[start:]):
+        return
+    made = nodes[start:]
+    del nodes[start:]
+    for node in made:
+        if node.op != COPY or _stopped(tx, node.inputs[0]) is None:
+            nodes.append(node)
+            continue
+        target, source = node.inputs
+        seen = _without_stops(tx, target)
+        tx.builder.emit(COPY, seen, tx.ops.with_derivative_of(source, seen))
+
+
+def _without_stops(tx: TraceContext, var: Var) -> Var:
+    """The view of the same memory that derivatives go through."""
+    node = tx.builder.producer(var)
+    if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
+        return var
+    base = _without_stops(tx, node.inputs[0])
+    if node.op == STOP or base is node.inputs[0]:
+        return base if node.op == STOP else var
+    found: Var = tx.builder.emit(node.op, base, **node.kwargs)
+    return found
+
+
+def _stopped(tx: TraceContext, var: Var) -> Var | None:
+    """The view without derivative that a value is, or is a view of."""
+    while True:
+        node = tx.builder.producer(var)
+        if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
+            return None
+        if node.op == STOP:
+            return var
         var = node.inputs[0]
-        if node.op == STOP and requires(tx, var):
-            return True
-    return False

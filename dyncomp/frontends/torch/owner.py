@@ -9,10 +9,10 @@ import numpy as np
 
 from ... import dtypes
 from ..base import ArrayOwner, Autograd
-from .backward import function, requires
 from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
+from .training import function
 
 _USER_DEFINED = 256  # NumPy's own types have smaller numbers (``NPY_USERDEF``)
 
@@ -100,5 +100,5 @@ OWNER = ArrayOwner(
     taken=_taken,
     devices=LIBRARY,
     threads="torch",
-    autograd=Autograd(requires, function),
+    autograd=Autograd(function),
 )

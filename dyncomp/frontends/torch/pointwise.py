@@ -446,20 +446,29 @@ def unary_var(tx: TraceContext, op: str, x: object, real: bool) -> Var:
     """``op(x)``; ``real``: a function of real numbers, integers become the default float dtype."""
     ref = need_tensor(x)
     dtype = float_type(ref.dtype) if real else ref.dtype
+    wide = _computed_in(op, dtype)
+    found = pointwise(tx, op, convert(tx, ref.var, wide))
+    return found if wide is dtype else convert(tx, found, dtype)
+
+
+def _computed_in(op: str, dtype: DType) -> DType:
+    """float32 for halves that the op does not take."""
     row = PRIMS[op]
     if dtype in row.dtypes or not dtype.is_float or not row.names:
-        return pointwise(tx, op, convert(tx, ref.var, dtype))
+        return dtype
     if not _takes_halves(op):
         raise Unsupported(f"{op} of {dtype}, which torch refuses on some devices")
-    return convert(tx, pointwise(tx, op, convert(tx, ref.var, dtypes.float32)), dtype)
+    return dtypes.float32
 
 
 @functools.cache
 def _takes_halves(op: str) -> bool:
     """Whether torch has the function for halves on CPUs, too."""
-    function = resolve(next(PRIMS[op].names_in("torch")))
+    row = PRIMS[op]
+    assert row.scalar is not None
+    function = resolve(next(row.names_in("torch")))
     try:
-        function(torch.empty(1, dtype=torch.bfloat16))
+        function(*[torch.ones(1, dtype=torch.bfloat16)] * row.scalar.arity)
     except NotImplementedError:
         return False
     return True
@@ -473,9 +482,15 @@ def _unary(op: str, real: bool = True) -> Callable[..., ArrayRef]:
     return rule
 
 
+def _named(arity: int) -> dict[str, str]:
+    """The op of each function of torch of so many tensors that a row names."""
+    rows = [row for row in PRIMS.values() if row.scalar is not None and row.scalar.arity == arity]
+    return {path: row.name for row in rows for path in row.names_in("torch")}
+
+
 # torch's name: (op, whether it is a function of real numbers)
 UNARY: dict[str, tuple[str, bool]] = {
-    **{path: (row.name, True) for row in PRIMS.values() for path in row.names_in("torch")},
+    **{path: (op, True) for path, op in _named(1).items()},
     **{n: (n, True) for n in ("rsqrt", "reciprocal")},
     **{n: (n, False) for n in ("isnan", "isinf", "isfinite", "signbit")},
 }
@@ -555,6 +570,19 @@ def _extreme(op: str) -> Callable[..., ArrayRef]:
 
 TABLE.both("maximum")(_extreme("maximum"))
 TABLE.both("minimum")(_extreme("minimum"))
+
+
+def _binary(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
+        only_defaults(out=out)
+        dtype = float_type(result_type(input, other))
+        return tensor(convert(tx, arithmetic(tx, op, input, other, _computed_in(op, dtype)), dtype))
+
+    return rule
+
+
+for _name, _op in _named(2).items():
+    (TABLE.function if "." in _name else TABLE.both)(_name)(_binary(_op))
 
 
 @TABLE.both("atan2", "arctan2")

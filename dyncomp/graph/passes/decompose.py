@@ -107,7 +107,3 @@ class _Decomposer(Transformer):
         positions = {v.name: place for place, v in enumerate(inputs)}
         pattern = tuple(positions[v.name] for v in inputs)
         return (node.op, types, pattern, frozen_key(node.params))
-
-
-def _type_key(var: Var) -> Any:
-    return (var.dtype, frozen_key(var.shape), frozen_key(var.type.strides), var.type.device)

@@ -119,7 +119,7 @@ def update_of_everything(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict
     return _keep(inputs[1]) if whole else None
 
 
-@LAST_RULES.on("stop_gradient")
+@LAST_RULES.on("stop_gradient", "with_derivative_of")
 def no_derivative_is_left(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
     """Derivatives are in the graph before it is simplified."""
     return inputs[0]

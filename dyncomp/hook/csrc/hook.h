@@ -126,7 +126,7 @@ typedef struct Entry {
     int rank; /* lower ranks are tried first; negative: run once and not kept */
     uint64_t hits;
     uint64_t last_hit; /* by counting all hits of the process */
-    uint64_t rests_until; /* while there are fewer hits the original runs, see entries/fallback.py */
+    uint64_t rests_until; /* while there are fewer hits the original runs, see policy/fallback.py */
     /* see trial.c */
     PyObject *trial;     /* or NULL: it is not compared with the original */
     struct Entry *plain; /* runs that; NULL before the first comparison */
@@ -277,7 +277,7 @@ cache_count_wait(CodeCache *cache, const Hit *hit, bool waited)
     }
 }
 
-/* What compiled functions do on calls; see dyncomp/stance.py. */
+/* What compiled functions do on calls; see capture/policy/stance.py. */
 enum { STANCE_DEFAULT, STANCE_FORCE_EAGER, STANCE_EAGER_ON_RECOMPILE, STANCE_FAIL_ON_RECOMPILE,
        STANCE_EAGER_THEN_COMPILE, NUM_STANCES };
 extern int process_stance;

@@ -1,7 +1,7 @@
-/* How values enter one compiled loop: see native_loops/plan.py; loop_results.c: how they come back. */
+/* How values enter one compiled loop: see scalar_loops/entry/entry_plan.py. loop_results.c: how they come back. */
 #include "loop_plan.h"
 
-#define LARGEST ((int64_t)1 << 31)       /* as in native_loops/kinds.py */
+#define LARGEST ((int64_t)1 << 31)       /* as in scalar_loops/kinds/kinds.py */
 #define LARGEST_AXIS ((int64_t)1 << 40)
 #define LONGEST_STEP ((int64_t)1 << 20)
 
@@ -348,8 +348,8 @@ text_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     return at + 3;
 }
 
-/* The object of a weak reference, or the object itself where it is none (see native_loops/references.py); NULL
-   when it is gone. Borrowed: it is only compared, or something else holds it. */
+/* The object of a weak reference, or the object itself where it is none (see scalar_loops/entry/references.py);
+   NULL when it is gone. Borrowed: it is only compared, or something else holds it. */
 static PyObject *
 referent(PyObject *reference)
 {
@@ -542,7 +542,7 @@ PyTypeObject LoopPlan_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyncomp.hook._hook.LoopPlan",
     .tp_basicsize = sizeof(LoopPlan),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "How values enter a compiled loop and come back from it: see native_loops.plan.",
+    .tp_doc = "How values enter a compiled loop and come back from it: see scalar_loops.entry.entry_plan.",
     .tp_new = plan_new,
     .tp_dealloc = (destructor)plan_dealloc,
     .tp_traverse = (traverseproc)plan_traverse,

@@ -10,7 +10,7 @@ typedef union {
 } Word;
 typedef int64_t (*LoopFunction)(const Word *in, Word *out);
 
-/* As in native_loops/walk.py. */
+/* As in scalar_loops/code/walk.py. */
 enum { TAG_GIVEN = 0, TAG_UNBOUND = 1, FIRST_TAG = 2 };
 /* How a loop is left: at its end, by way of an instruction with its own iterator on the stack, otherwise. */
 enum { LEFT_AT_END = 0, LEFT_WITH_ITERATOR = 1, LEFT_OTHERWISE = 2 };

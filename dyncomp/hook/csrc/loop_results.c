@@ -1,4 +1,4 @@
-/* How the values of a compiled loop come back: see native_loops/plan.py. */
+/* How the values of a compiled loop come back: see scalar_loops/entry/entry_plan.py. */
 #include "loop_plan.h"
 
 static PyObject *

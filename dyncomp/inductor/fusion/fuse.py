@@ -19,7 +19,7 @@ from ...graph.ir import Loc, same_shape
 from ...symbolic.integers import Dim, SymInt, hint, product, same
 from ..loops.dependences import Read
 from ..loops.index import AxisVar, Expr, Index, at_most, axis_expr, value_range
-from ..lowering.values import Place, Storage, Value, is_stored, type_place
+from ..lowering.values import Place, Storage, Value, type_place
 
 MAX_WEIGHT = 96
 MAX_BUFFERS = 20
@@ -589,8 +589,3 @@ def _goes_along(root: Root) -> bool | None:
     steps = [a.terms.get(dims[-1], 0) for a in addresses if a is not None]
     steps = [step for step in steps if not same(step, 0)]
     return any(same(step, 1) or same(step, -1) for step in steps) if steps else None
-
-
-def is_kept(value: Value) -> bool:
-    """Whether anything outside the value's own cluster needs it."""
-    return is_stored(value)

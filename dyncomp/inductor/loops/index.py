@@ -155,10 +155,6 @@ def axis_expr(axis: AxisVar) -> Expr:
     return Expr({axis: 1})
 
 
-def constant_expr(value: Dim) -> Expr:
-    return Expr({}, value)
-
-
 # -- division -----------------------------------------------------------------------------------
 def divide_exact(value: Dim, divisor: Dim) -> Dim | None:
     """``value / divisor`` where it is structurally an integer, else ``None``; records no guard."""

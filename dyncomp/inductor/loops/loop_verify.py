@@ -1,4 +1,4 @@
-"""The rules of the loop IR (see ``loopir``), checked."""
+"""The rules of the loop IR (see ``loop_ir``), checked."""
 
 from __future__ import annotations
 

@@ -165,10 +165,11 @@ def _grouped(given: Operands, op: Rule, groups: int, params: dict[str, Any], is_
     first, second, *kernel = given.types[1].shape
     rest = range(4, 4 + len(kernel))
     if given.has(0):
-        # every element of the batch is so many groups more
-        x = reshaped(ops, ops.transpose(x, perm=(1, 0, *range(2, x.ndim))), (count, size * channels, *sizes))
-        made = op(x, reshaped(ops, w, (size * first, second, *kernel)), groups=int(size) * groups, **params)
-        split = reshaped(ops, made, (count, size, made.shape[1] // int(size), *made.shape[2:]))
+        # every element of the batch is so many groups more, whose number is a constant
+        known = int(size)
+        x = reshaped(ops, ops.transpose(x, perm=(1, 0, *range(2, x.ndim))), (count, known * channels, *sizes))
+        made = op(x, reshaped(ops, w, (known * first, second, *kernel)), groups=known * groups, **params)
+        split = reshaped(ops, made, (count, size, made.shape[1] // known, *made.shape[2:]))
         return to_front(ops, split, 1)
     if is_transposed:
         # (batch, in, out) as (in, batch * out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...dtypes import DType, float64
+from ...dtypes import DType
 from ...graph.ir import ArrayType, GraphBuilder, Ops, Var
 from ...symbolic.integers import Dim, SymInt, product
 from ..kit import ANY
@@ -77,11 +77,6 @@ def number(ops: Ops, value: object, dtype: DType, x: Var) -> Var:
     if isinstance(value, SymInt):
         return ops.symint(expr=value, dtype=dtype, device=x.type.device)
     return ops.full(shape=(), value=value, dtype=dtype, device=x.type.device)
-
-
-def as_real_number(ops: Ops, x: Var) -> Var:
-    """Integers and bools as float64, inexact types as they are."""
-    return x if x.dtype.is_inexact else ops.convert(x, dtype=float64)
 
 
 def extent(x: Var, axes: Sequence[int]) -> Dim:

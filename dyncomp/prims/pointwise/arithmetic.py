@@ -455,6 +455,17 @@ ROWS: tuple[OpDef, ...] = (
         exact=True,
     ),
     binary(
+        "with_derivative_of",
+        lambda x, y: np.array(x),
+        INEXACT,
+        "The first operand, with the derivative of the second.",
+        eps=0.0,
+        own_order=True,
+        scalar=ScalarOp(decomp=lambda s, x, y: x, exact_in_half=True),
+        partials=partials.constant(0.0, 1.0),
+        exact=True,
+    ),
+    binary(
         "fmax",
         np.fmax,
         ANY,

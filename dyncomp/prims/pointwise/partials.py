@@ -1,9 +1,10 @@
 """Partial derivatives of pointwise rows, from which both directions follow.
 
 ``vjp`` multiplies each by the cotangent, ``jvp`` sums partial times tangent. A ``None`` partial or cotangent
-is zero. A partial that chooses is a function of the (co)tangent: an infinite one is not multiplied by 0.
-Functions of complex numbers with partials are holomorphic (the others have rules of their own);
-integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the two sides is taken.
+is zero (or refused: ``OpDef.no_derivative_by``). A partial that chooses is a function of the (co)tangent: an
+infinite one is not multiplied by 0. Functions of complex numbers with partials are holomorphic (the others
+have rules of their own); integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the
+two sides is taken.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ from ...symbolic.integers import Dim
 Vars = Sequence[Var]
 Partial = Var | Callable[[Var], Var] | None
 Partials = Callable[[Any, Vars, Var], Sequence[Partial]]
+
+
+class Unknown:
+    """In place of a cotangent or a partial derivative that there is no formula for, and why."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
 
 def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
@@ -124,6 +132,24 @@ def bessel_i1(ops: Ops, x: Var, out: Var) -> Var:
     divisor = ops.where(is_zero, scalar(ops, x, 1.0), x)
     away = ops.subtract(ops.i0(x), ops.divide(out, divisor))
     return ops.where(is_zero, scalar(ops, x, 0.5), away)
+
+
+def zeta(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    """By ``q``: -x zeta(x + 1, q)"""
+    x, q = inputs
+    return None, ops.negative(ops.multiply(x, ops.zeta(ops.add(x, scalar(ops, x, 1.0)), q)))
+
+
+def betainc(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    """By ``x``: x**(a-1) (1-x)**(b-1) gamma(a+b) / (gamma(a) gamma(b))"""
+    a, b, x = inputs
+    zero, one = zeros(ops, x), scalar(ops, x, 1.0)
+    log = ops.subtract(ops.lgamma(ops.add(a, b)), ops.add(ops.lgamma(a), ops.lgamma(b)))
+    for parameter, of in ((a, ops.log(x)), (b, ops.log1p(ops.negative(x)))):
+        power = ops.subtract(parameter, one)
+        term = ops.where(ops.equal(power, zero), zero, ops.multiply(power, of))  # x**0 is 1 for 0, too
+        log = ops.add(log, term)
+    return None, None, ops.exp(log)
 
 
 def one_minus_square(ops: Ops, x: Var, out: Var) -> Var:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dtypes import DType, float32, float64
-from ..kit import (
-    FLOAT,
-    Array,
-)
-from ..opdef import OpDef
+from ..kit import FLOAT, Array, laid_out, pointwise_meta, quiet
+from ..opdef import Extern, OpDef
+from ..samples import pointwise_samples
 from ..scalar_types import ScalarOp, Vector
 from . import partials
-from .kit import by_element, called, unary
+from .kit import by_element, called, pointwise, unary
 
 if TYPE_CHECKING:
     from ..scalar import ScalarBuilder
@@ -82,8 +80,14 @@ _I1_FAR = (
     2.96262899764595e-16, -3.209525921993424e-17, -4.6503053684893586e-17, 4.414348323071708e-18,
     7.517296310842105e-18,
 )
-# fmt: on
 _BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+# B(2k) / (2k)! for k = 1, 2, ..., 12
+_EULER_MACLAURIN = (
+    0.08333333333333333, -0.001388888888888889, 3.306878306878307e-05, -8.267195767195768e-07,
+    2.08767569878681e-08, -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225827e-13,
+    8.586062056277845e-15, -2.174868698558062e-16, 5.5090028283602295e-18, -1.3954464685812525e-19,
+)
+# fmt: on
 
 
 def _bessel(order: int, near: tuple[float, ...], far: tuple[float, ...]) -> Callable[..., Any]:
@@ -181,6 +185,77 @@ def _ndtri(s: ScalarBuilder, p: Any) -> Any:
     return s.where(s.equal(tail, half), number(0.0), x)
 
 
+def _hurwitz(s: ScalarBuilder, x: Any, q: Any) -> Any:
+    """The sum of ``(q + k)**-x`` over ``k >= 0`` for positive ``q``: seven terms, the others by Euler and
+    Maclaurin (DLMF 25.11.5)."""
+
+    def number(value: float) -> Any:
+        return s.const(value, float64)
+
+    one, exponent = number(1.0), s.negative(x)
+    total = s.power(q, exponent)
+    for k in range(1, 7):
+        total = s.add(total, s.power(s.add(q, number(k)), exponent))
+    w = s.add(q, number(7.0))
+    inverse = s.divide(one, w)
+    square = s.multiply(inverse, inverse)
+    series = number(_EULER_MACLAURIN[-1])
+    for k in range(len(_EULER_MACLAURIN) - 1, 0, -1):
+        rising = s.multiply(s.add(x, number(2 * k - 1)), s.add(x, number(2 * k)))
+        series = s.multiply(series, s.multiply(rising, square))
+        series = s.add(series, number(_EULER_MACLAURIN[k - 1]))
+    rest = s.add(s.multiply(inverse, number(0.5)), s.multiply(series, s.multiply(x, square)))
+    rest = s.add(rest, s.divide(one, s.subtract(x, one)))
+    integral = s.power(w, s.subtract(one, x))
+    is_nothing = s.equal(integral, number(0.0))  # the factor may be infinite then
+    return s.add(total, s.where(is_nothing, number(0.0), s.multiply(integral, rest)))
+
+
+def _zeta(s: ScalarBuilder, x: Any, q: Any) -> Any:
+    """For ``q`` below zero and integers ``x``: the sum over all ``k``, which is periodic in ``q``, less that
+    over ``k < 0``."""
+    given = s.dtype(x)
+    x, q = s.cast(x, float64), s.cast(q, float64)  # it cancels for odd x and q below zero
+
+    def number(value: float) -> Any:
+        return s.const(value, float64)
+
+    one, zero = number(1.0), number(0.0)
+    low = s.floor(q)
+    reflected = s.less_equal(q, zero)
+    found = _hurwitz(s, x, s.where(reflected, s.subtract(q, low), q))
+    near, far = (s.where(reflected, s.subtract(top, q), one) for top in (s.ceil(q), one))
+    below = s.subtract(_hurwitz(s, x, near), _hurwitz(s, x, far))
+    half = s.multiply(x, number(0.5))
+    below = s.where(s.equal(half, s.floor(half)), below, s.negative(below))
+    below = s.where(s.equal(x, s.floor(x)), s.add(found, below), number(math.nan))
+    below = s.where(s.equal(q, low), number(math.inf), below)
+    found = s.where(reflected, below, found)
+    # there SciPy's and torch's series overflow: NaN, not 0
+    overflows = s.logical_and(s.greater(x, number(2.5e13)), s.less_equal(q, number(1e8)))
+    overflows = s.logical_and(overflows, s.equal(found, zero))
+    found = s.where(overflows, number(math.nan), found)
+    found = s.where(s.equal(x, one), number(math.inf), found)
+    return s.cast(s.where(s.less(x, one), number(math.nan), found), given)
+
+
+def _betainc(a: Array, b: Array, x: Array) -> Array:
+    from scipy import special
+
+    return np.asarray(special.betainc(a, b, x))
+
+
+def _parameters_and_share(position: int, x: Array) -> Array:
+    return x if position < 2 else np.asarray(x / x.dtype.type(4))
+
+
+def _beyond_one(position: int, x: Array) -> Array:
+    return x if position else np.asarray(x + x.dtype.type(1))
+
+
+_ITERATED = "only the derivative by x has a closed form"
+
+
 class _OnArrays:
     """The functions that these decompositions call, on float64 arrays."""
 
@@ -203,22 +278,22 @@ class _OnArrays:
 def by_decomposition(decomp: Callable[..., Any]) -> Callable[..., Array]:
     """The reference of a function that NumPy does not have: the decomposition in float64, rounded once."""
 
-    def ref(x: Any) -> Array:
-        x = np.asarray(x)
+    def ref(*operands: Any) -> Array:
+        arrays = [np.asarray(x) for x in operands]
         with np.errstate(all="ignore"):
-            return np.asarray(decomp(_OnArrays(), x.astype(np.float64))).astype(x.dtype)
+            found = decomp(_OnArrays(), *(x.astype(np.float64) for x in arrays))
+            return np.asarray(found).astype(arrays[0].dtype)
 
     return ref
 
 
 def decomposed(
-    name: str, closed: str, doc: str, decomp: Callable[..., Any], *, cost: int, **said: Any
+    name: str, closed: str, doc: str, decomp: Callable[..., Any], *, cost: int, arity: int = 1, **said: Any
 ) -> OpDef:
     """A row for a function that all targets have as a decomposition."""
     scalar = ScalarOp(decomp=decomp, cost=cost)
-    return unary(
-        name, by_decomposition(decomp), WIDE, doc, scalar=scalar, own_order=True, closed=closed, **said
-    )
+    ref = by_decomposition(decomp)
+    return pointwise(arity, name, ref, WIDE, doc, scalar=scalar, own_order=True, closed=closed, **said)
 
 
 # Decompositions are not for halves, of which every step would be rounded: frontends convert these.
@@ -308,6 +383,36 @@ ROWS: tuple[OpDef, ...] = (
         eps=64.0,
         absolute=16.0,
         names=("scipy.special.psi", "torch.digamma", "torch.special.digamma"),
+        partials=partials.of_x(lambda ops, x, out: ops.zeta(partials.scalar(ops, x, 2.0), x)),
+    ),
+    decomposed(
+        "zeta",
+        "zeta(x, y)",
+        "Hurwitz zeta function: the sum of (q + k)**-x over k >= 0. NaN for x < 1, and for q < 0 unless x is "
+        "an integer; inf at x = 1 and at the poles.",
+        _zeta,
+        cost=1000,
+        arity=2,
+        low=0.1,
+        operand=_beyond_one,
+        absolute=16.0,
+        names=("scipy.special._ufuncs._zeta", "torch.special.zeta"),
+        partials=partials.zeta,
+        no_derivative_by={0: "it has no closed form"},
+    ),
+    OpDef(
+        "betainc",
+        (),
+        pointwise_meta("betainc", WIDE),
+        laid_out(quiet(_betainc), pointwise_meta("betainc", WIDE), always=True),
+        lower=Extern(package="scipy"),  # a continued fraction, and other expansions where it converges slowly
+        samples=pointwise_samples(WIDE, 3, low=0.1, high=3.9, operand=_parameters_and_share),
+        dtypes=WIDE,
+        doc="Regularised incomplete beta function of the parameters a and b at x, by SciPy's routine.",
+        closed="betainc(x, y, 0, z) / beta(x, y)",
+        names=("scipy.special.betainc",),
+        partials=partials.betainc,
+        no_derivative_by={0: _ITERATED, 1: _ITERATED},
     ),
     decomposed(
         "ndtri",

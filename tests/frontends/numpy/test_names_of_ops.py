@@ -26,11 +26,13 @@ def test_functions_of_libraries(name, row, dtype):
     function = getattr(pytest.importorskip(library) and importlib.import_module(library), path)
     ordinary = next(iter(s for s in row.samples() if s.args[0].dtype == np.float64 and s.args[0].size > 20))
     with np.errstate(all="ignore"):
-        for values in (np.ascontiguousarray(ordinary.args[0]), np.array(SPECIAL, np.float64)):
+        usual = [np.ascontiguousarray(a) for a in ordinary.args]
+        unusual = [np.roll(np.repeat(SPECIAL, len(SPECIAL)), 7 * i * i) for i in range(len(usual) - 1)]
+        for operands in (usual, [np.tile(SPECIAL, len(SPECIAL)), *unusual]):
             if dtype == np.int64:
-                values = np.round(np.nan_to_num(values, posinf=9.0, neginf=-9.0))
-            x = values.astype(dtype)
-            found, wanted = dyncomp.compile(lambda x: function(x) * 2)(x), function(x) * 2
+                operands = [np.round(np.nan_to_num(v, posinf=9.0, neginf=-9.0)) for v in operands]
+            xs = [v.astype(dtype) for v in operands]
+            found, wanted = dyncomp.compile(lambda *xs: function(*xs) * 2)(*xs), function(*xs) * 2
             assert type(found) is type(wanted)
             assert found.dtype == wanted.dtype
             eps = np.finfo(wanted.dtype).eps
@@ -46,6 +48,17 @@ def test_errors_of_scipys_functions_are_raised_where_they_are_asked_for():
         np.testing.assert_allclose(compiled(x), special.psi(x) * 2)
         with special.errstate(singular="raise"), pytest.raises(special.SpecialFunctionError):
             compiled(x)
+
+
+def test_the_zeta_function_is_called_as_the_library_says():
+    special = pytest.importorskip("scipy.special")
+
+    def program(x, q):
+        return special.zeta(x), special.zeta(x, q), special.zeta(x, q=2.5), special.polygamma(1, q)
+
+    x, q = np.linspace(1.5, 20.0, 40), np.linspace(-3.9, 30.0, 40)
+    for found, wanted in zip(dyncomp.compile(program, fullgraph=True)(x, q), program(x, q)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
 
 
 def test_a_number_stays_what_it_was():

@@ -167,6 +167,10 @@ CALLS: dict[str, Any] = {
     "arithmetic": lambda x, y: (x + y[:4], x * 2, x - y[0], -x, x.abs(), x.maximum(y[:4]), x > 0),
     "mixed": lambda x, y: (x + y[:4].float(), torch.where(x > 0, x, y[:4]), x.clamp(-1, 1), x.amax(1)),
     "shapes": lambda x, y: (x.reshape(-1), y.t(), x[1:], x.view(2, -1), y.permute(1, 0).contiguous()),
+    "ops of other names": lambda x, y: (
+        *(torch.special.erf(x), torch.arcsin(y / 9), torch.special.log1p(y.abs()), torch.special.exp2(x)),
+        *(torch.arccosh(y.abs() + 1), x.sigmoid(), torch.digamma(x.float()), torch.special.i1(y.float())),
+    ),
     "prelu": lambda x, y: F.prelu(x, y[0, :1]),
     "pool": lambda x, y: (F.max_pool2d(x[None, None], 2), F.avg_pool2d(x[None, None], 2)),
 }
@@ -199,6 +203,8 @@ def registered(key: str) -> set[str]:
 @pytest.mark.parametrize("key", ["AutocastCPU", "AutocastCUDA"])
 def test_lists_agree_with_torchs(key: str) -> None:
     own = registered(key)
+    for names in autocast._OPS:
+        own |= names if own & names else set()  # other names call what has a policy
     on_gpu = key == "AutocastCUDA"
     assert not own & autocast._AS_EVER
     lists = autocast._LOWER

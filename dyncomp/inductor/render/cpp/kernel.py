@@ -180,12 +180,15 @@ class Printer(HalfPrinter):
 
     def localise(self, loop: Loop) -> None:
         """Scalars of the enclosing scope into variables of the body's own."""
-        used = {arg for item in all_items(loop.items) for arg in used_names(item)}
-        for name in sorted((used & set(self.env)) - self.literals):
+        for name in sorted(self.used_from_outside(loop) - self.literals):
             outer = self.env[name]
             local = f"{outer}_"
             self.line(f"const {self.kind_of(name, self.dtype_of[name])} {local} = {outer};")
             self.env[name] = local
+
+    def used_from_outside(self, loop: Loop) -> set[str]:
+        """The values of enclosing scopes that a loop uses."""
+        return {arg for item in all_items(loop.items) for arg in used_names(item)} & set(self.env)
 
     def parallel_body(self, loop: Loop, axes: list[LoopAxis]) -> None:
         if len(axes) == 1:
@@ -223,7 +226,24 @@ class Printer(HalfPrinter):
 
     # -- vector loops -------------------------------------------------------------------------
     def vector(self, loop: Loop, low: str, high: str) -> None:
-        """A loop whose iterations may run as vector lanes."""
+        """A loop whose iterations may run as vector lanes. gcc does not vectorise one that selects by a bool
+        from outside: it gets a number that it compares itself."""
+        names = sorted(self.used_from_outside(loop) - self.literals)
+        conditions = [name for name in names if self.dtype_of[name].is_bool]
+        if not conditions:
+            self.guarded_or_simple(loop, low, high)
+            return
+        before = {name: self.env[name] for name in conditions}
+        with self.block(""):
+            for name in conditions:
+                number = f"{self.env[name]}is"
+                self.line(f"int {number} = {self.env[name]};")
+                self.line(f'asm("" : "+r"({number}));')
+                self.env[name] = f"({number} != 0)"
+            self.guarded_or_simple(loop, low, high)
+        self.env.update(before)
+
+    def guarded_or_simple(self, loop: Loop, low: str, high: str) -> None:
         guarded = [i.node for i in loop.items if isinstance(i, Compute) and self.is_guarded(i.node)]
         if not guarded:
             self.simple_vector(loop, low, high)

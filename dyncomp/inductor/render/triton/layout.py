@@ -88,9 +88,6 @@ class Layout:
     def rank(self) -> int:
         return len(self.groups)
 
-    def group_of(self, axis: str) -> Group:
-        return next(g for g in self.groups if axis in g.axes or axis == g.name)
-
     def groups_of(self, axes: Iterable[str]) -> list[Group]:
         """The groups that some of ``axes`` are in, outermost first."""
         wanted = set(axes)
