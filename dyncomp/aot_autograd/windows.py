@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..graph.ir import Node, Ops, Var
-from ..graph.rewrite import frozen_key
+from ..graph.rewrite import are_apart, frozen_key
 from ..prims.opdef import OpDef, Update, View
 from ..prims.pointwise.partials import zeros
 from ..symbolic.integers import hint
@@ -30,6 +30,11 @@ class _Part:
     view: Node
     update: str
     cotangent: Var
+
+    def is_apart(self, other: _Part) -> bool:
+        """Whether the two have no element in common, for certain."""
+        slices = self.view.op == other.view.op == "strided_slice"
+        return slices and are_apart(self.view.kwargs, other.view.kwargs)
 
 
 class Windows:
@@ -57,7 +62,7 @@ class Windows:
     def put_together(self, var: Var, whole: Var | None) -> Var | None:
         """The cotangent of an array, given what there is besides its parts."""
         parts = list(self.parts.pop(var.name, {}).values())
-        large = []
+        large: list[_Part] = []
         for part in parts:
             if whole is not None and hint(part.cotangent.type.size) * SMALL <= hint(var.type.size):
                 whole = self._added(whole, part)
@@ -65,9 +70,9 @@ class Windows:
                 large.append(part)
         while large:
             layer = [large[0]]
-            rest: list[Any] = []
+            rest: list[_Part] = []
             for part in large[1:]:
-                (layer if all(_are_apart(part.view, p.view) for p in layer) else rest).append(part)
+                (layer if all(part.is_apart(p) for p in layer) else rest).append(part)
             made = zeros(self.ops, var)
             for part in layer:
                 made = self._written(made, part, part.cotangent)
@@ -82,24 +87,3 @@ class Windows:
     def _added(self, array: Var, part: _Part) -> Var:
         before = getattr(self.ops, part.view.op)(array, **part.view.kwargs)
         return self._written(array, part, self.ops.add(before, part.cotangent))
-
-
-def _are_apart(one: Node, other: Node) -> bool:
-    """Whether two slices of an array have no element in common, for certain."""
-    if one.op != "strided_slice" or other.op != "strided_slice":
-        return False
-    pairs = zip(_spans(one), _spans(other))
-    return any(a is not None and b is not None and (a[1] < b[0] or b[1] < a[0]) for a, b in pairs)
-
-
-def _spans(node: Node) -> list[tuple[int, int] | None]:
-    """The first and the last position of a slice along each axis, where they are known."""
-    params = node.kwargs
-    found: list[tuple[int, int] | None] = []
-    for start, size, step in zip(params["starts"], params["sizes"], params["steps"]):
-        if isinstance(start, int) and isinstance(size, int) and isinstance(step, int):
-            last = start + (size - 1) * step
-            found.append((min(start, last), max(start, last)))
-        else:
-            found.append(None)
-    return found

@@ -8,7 +8,7 @@ differently.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -250,6 +250,24 @@ def _slices(base: ArrayType, view: ViewOf, moving: Sequence[int]) -> dict[str, A
         sizes.append(count)
     whole = not left and rest == 0 and all(0 <= k < hint(n) for k, n in zip(starts, base.shape))
     return {"starts": tuple(starts), "sizes": tuple(sizes), "steps": tuple(steps)} if whole else None
+
+
+def are_apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two slices of an array, given their params, have no element in common, for certain."""
+    pairs = zip(_spans(one), _spans(other))
+    return any(a is not None and b is not None and (a[1] < b[0] or b[1] < a[0]) for a, b in pairs)
+
+
+def _spans(params: Mapping[str, Any]) -> list[tuple[int, int] | None]:
+    """The first and the last position of a slice along each axis, where they are known."""
+    found: list[tuple[int, int] | None] = []
+    for start, size, step in zip(params["starts"], params["sizes"], params["steps"]):
+        if isinstance(start, int) and isinstance(size, int) and isinstance(step, int):
+            last = start + (size - 1) * step
+            found.append((min(start, last), max(start, last)))
+        else:
+            found.append(None)
+    return found
 
 
 def frozen_key(value: object) -> Any:

@@ -68,13 +68,31 @@ def choices(x, w):
     return np.clip(chosen, 0.2, 1.5).sum() + np.minimum(w, 0.3).max() + np.take(w, [0, 2, 2]).sum()
 
 
+def stencil(x, w):
+    """Slices that overlap, that do not, and that are read more than once."""
+    y = x[1:-1, 1:] - 2 * x[2:, :-1] * x[:-2, 1:] + x[0, 0] * x[3, 2]
+    z = x[0] * x[1] + x[0] ** 2 + np.diag(x) * x[::-1][0]
+    return (y**2).sum() + z.sum() + (x * x[0]).sum() + w[::2].sum() * w[1::2].sum() + w.sum()
+
+
 def several(x, w):
     hidden = np.tanh(x @ w)
     return hidden, hidden.sum(axis=0), np.argmax(hidden)
 
 
 PROGRAMS = [
-    *(logistic, softmax_cross_entropy, in_place, views, layer_norm, matrices, spectrum, choices, several),
+    *(
+        logistic,
+        softmax_cross_entropy,
+        in_place,
+        views,
+        layer_norm,
+        matrices,
+        spectrum,
+        choices,
+        stencil,
+        several,
+    ),
 ]
 
 
@@ -250,3 +268,41 @@ def test_second_derivatives_of_solutions_and_factors():
     for position in (0, 1):
         slope = (ends[0][position] - ends[1][position]) / (2 * STEP)
         np.testing.assert_allclose(found[position], slope, rtol=1e-5, atol=1e-6)
+
+
+def test_cotangents_of_slices_are_written_into_one_array():
+    def f(x):
+        total = 0.0
+        for k in range(10):
+            total = total + np.sin(x[k]) * np.cos(x[k])
+        return total.sum()
+
+    graph = captured(f, np.ones((10, 30)), options={"unroll_limit": 16})
+    made = joint(graph, TABLE, [0], [0])
+    behind = made.graph.nodes[made.nodes :]
+    whole = [node for node in behind if node.outputs[0].shape == (10, 30)]
+    assert [node.op for node in whole] == ["full", *["update_slice"] * 10, "copy"]
+
+
+def test_small_parts_are_added_in_place():
+    def f(x):
+        return (x**2).sum() + x[3, 2:5].sum()
+
+    graph = captured(f, np.ones((10, 30)))
+    made = joint(graph, TABLE, [0], [0])
+    whole = [n for n in made.graph.nodes[made.nodes :] if n.outputs[0].shape == (10, 30)]
+    assert whole[-2].op == "update_slice" and "full" not in {n.op for n in whole}
+
+
+def test_no_node_is_made_for_nothing():
+    """Cotangents of operands that do not depend on the variable."""
+
+    def f(x, w):
+        return (np.exp(x * w) @ w / (w * w)).sum()
+
+    graph = captured(f, np.ones((4, 4)), np.ones((4, 4)))
+    made = joint(graph, TABLE, [0], [0])
+    read = {v.name for node in made.graph.nodes for v in node.inputs}
+    read |= {out.var.name for out in made.graph.outputs}
+    for node in made.graph.nodes[made.nodes :]:
+        assert any(v.name in read for v in node.outputs), node

@@ -255,6 +255,21 @@ def test_reductions_are_saved_and_what_nothing_needs_is_not():
     assert saved_ops(halves) == ["reduce_sum"]
 
 
+def test_of_a_buffer_written_in_a_loop_not_every_state_is_saved():
+    def f(x, w):
+        hidden = np.zeros((13, 8, 6))
+        for t in range(12):
+            hidden[t + 1] = hidden[t] @ w
+            hidden[t + 1] += x[t]
+            hidden[t + 1] *= hidden[t]
+        return hidden[-1].sum()
+
+    rng = np.random.default_rng(0)
+    args = rng.random((12, 8, 6)), rng.random((6, 6))
+    halves = check(*case(f, *args, options={"unroll_limit": 16}), rtol=1e-12)
+    assert halves.saved_bytes < 3 * 13 * 8 * 6 * 8
+
+
 def test_what_may_change_is_never_run_twice():
     calls = []
 

@@ -141,6 +141,17 @@ EXACT: dict[str, tuple[Callable[[Build, Var], Any], list[str]]] = {
         ),
         ["full", "broadcast_in_dim", "multiply", "multiply", "abs"],
     ),
+    "x * -1": (lambda b, x: b.emit("multiply", b.spread(-1.0), x), ["abs"]),
+    "x + -y": (
+        lambda b, x: b.emit(
+            "add", b.emit("negative", x), b.emit("add", x, b.emit("negative", b.emit("exp", x)))
+        ),
+        ["exp", "subtract", "subtract", "abs"],
+    ),
+    "y[:] = x": (
+        lambda b, x: b.emit("update_slice", b.emit("exp", x), x, starts=(0,), sizes=(9,), steps=(1,)),
+        ["abs"],
+    ),
     "max(x, x)": (lambda b, x: b.emit("maximum", x, x), ["abs"]),
     "where(c, x, x)": (lambda b, x: b.emit("where", b.emit("isnan", x), x, x), ["abs"]),
     "where(True, x, y)": (
@@ -277,6 +288,28 @@ def test_second_write_to_a_window_voids_the_first() -> None:
     graph = b.done(two)
     after = check_same(graph, eliminate_dead_code(simplify(graph, TABLE), TABLE), SPECIAL)
     assert ops(after) == ["full", "update_slice"]
+
+
+def test_a_slice_that_was_written_is_what_was_written() -> None:
+    b = Build()
+    x, row, other = (b.add_input(array_type(F8, shape)) for shape in ((4, 3), (1, 3), (1, 3)))
+
+    def window(k: int) -> dict[str, Any]:
+        return {"starts": (k, 0), "sizes": (1, 3), "steps": (1, 1)}
+
+    one = b.emit("update_slice", x, b.emit("exp", row), **window(1))
+    two = b.emit("update_slice", one, other, **window(2))
+    found = [b.emit("strided_slice", two, **window(k)) for k in range(3)]
+    graph = b.done(*(b.emit("sqrt", v) for v in found))
+    data = np.arange(12.0).reshape(4, 3), np.ones((1, 3)), np.full((1, 3), 4.0)
+    after = check_same(graph, eliminate_dead_code(simplify(graph, TABLE), TABLE), *data)
+    slices = [node for node in after.nodes if node.op == "strided_slice"]
+    assert [node.kwargs["starts"] for node in slices] == [(0, 0)]
+    column = {"starts": (0, 1), "sizes": (4, 1), "steps": (1, 1)}
+    three = b.emit("update_slice", two, b.emit("strided_slice", x, **column), **column)
+    graph = b.done(b.emit("sqrt", b.emit("strided_slice", three, **window(1))))
+    kept = check_same(graph, simplify(graph, TABLE), *data)
+    assert ops(kept)[-2:] == ["strided_slice", "sqrt"]
 
 
 def test_writing_an_input_back_unchanged_is_dropped() -> None:

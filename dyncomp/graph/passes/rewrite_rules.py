@@ -8,10 +8,12 @@ from typing import Any
 from ...dtypes import DType
 from ...symbolic.integers import Dim, same
 from ..ir import Graph, OpTable, Var, same_shape
-from ..rewrite import frozen_key
+from ..rewrite import are_apart, frozen_key
 from .simplify import Call, Rewrite, RuleSet, permuted, rewrite_graph
 
 RULES = RuleSet()
+# Updates looked through in search of one.
+UPDATE_LIMIT = 64
 LAST_RULES = RuleSet()  # for what says something of derivatives only
 
 
@@ -82,6 +84,22 @@ def slice_of_slice(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, 
         steps.append(step0 * step)
     merged = {**params, "starts": tuple(starts), "steps": tuple(steps)}
     return Call("strided_slice", inner.inputs, merged)
+
+
+@RULES.on("strided_slice")
+def slice_of_what_was_written(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    """A slice that was written as such, before other parts: what was written."""
+    node = rewrite.builder.producer(inputs[0])
+    for _ in range(UPDATE_LIMIT):
+        if node is None or node.op != "update_slice":
+            return None
+        written = node.kwargs
+        if frozen_key(written) == frozen_key(params):
+            return node.inputs[1]
+        if not are_apart(written, params):
+            return None
+        node = rewrite.builder.producer(node.inputs[0])
+    return None
 
 
 @RULES.on("update_slice", "update_diagonal", "update_strided")
