@@ -20,7 +20,7 @@ from . import (
     shape,
     sort,
 )
-from .composite import joins, linear, math, nn, reductions, transforms
+from .composite import joins, linear, math, nn, reductions
 from .composite.kit import meta_by_decomposition
 from .derivatives.collect import with_derivatives
 from .opdef import Extern, OpDef, OpTableBuilder
@@ -46,7 +46,7 @@ PRIM_FAMILIES = (
     dynamic,
     python_call,
 )
-COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
+COMPOSITE_FAMILIES = (math, reductions, joins, linear, nn)
 
 
 def _build() -> Mapping[str, OpDef]:

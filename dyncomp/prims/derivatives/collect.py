@@ -53,7 +53,6 @@ REASONS: dict[str, str] = {
     "ufunc_call": _OPAQUE,
     "routine_call": _OPAQUE,
     "nextafter": "it is a step of the number format",
-    "lstsq": "its results depend on the rank",
     "wide_dot_general": "it is made of dot_general for one target, after differentiation",
     "wide_convolution": "it is made of convolution for one target, after differentiation",
 }
