@@ -104,8 +104,8 @@ def explain(console: Console, program: Program, quick: bool) -> None:
     import dyncomp
 
     dyncomp.reset()
-    console.rule(f"dyncomp.explain({program.function})")
-    print(dyncomp.explain(program.load())(*program.make_inputs(quick)))
+    console.rule(f"dyncomp.explain({program.differentiated or program.function})")
+    print(dyncomp.explain(program.compiled_from())(*program.make_inputs(quick)))
 
 
 def _cache_of_its_own() -> None:

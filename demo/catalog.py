@@ -21,7 +21,8 @@ class Program:
     ``make_inputs(quick)`` returns the arguments. ``rtol``: largest allowed difference of an array of
     floats, relative to its largest magnitude; 0 means the same bits up to the sign of zero. ``differing``:
     fraction of the entries of an integer or bool array that may differ (only where a rounding error is
-    amplified without bound, and said why).
+    amplified without bound, and said why). ``differentiated``: what dyncomp runs is the value and gradient
+    of this function by its first argument, which ``function`` gives by hand.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Program:
     rtol: float = 1e-12
     differing: float = 0.0
     package: str = ""
+    differentiated: str = ""
 
     @property
     def origin(self) -> str:
@@ -41,7 +43,18 @@ class Program:
 
     def load(self) -> Callable[..., Any]:
         """The function itself."""
-        found: Callable[..., Any] = getattr(importlib.import_module(self.module), self.function)
+        return self._named(self.function)
+
+    def compiled_from(self) -> Callable[..., Any]:
+        """What dyncomp compiles: the function, or value and gradient of another."""
+        if not self.differentiated:
+            return self.load()
+        import dyncomp
+
+        return dyncomp.value_and_grad(self._named(self.differentiated))
+
+    def _named(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(importlib.import_module(self.module), name)
         return found
 
 
@@ -52,6 +65,7 @@ def _own(
     differing: float = 0.0,
     inputs: str = "make_inputs",
     title: str = "",
+    differentiated: str = "",
 ) -> Program:
     module = f"demo.programs.{name}"
 
@@ -59,7 +73,9 @@ def _own(
         made: tuple[Any, ...] = getattr(importlib.import_module(module), inputs)(quick)
         return made
 
-    return Program(title or name, module, function, make_inputs, rtol, differing)
+    return Program(
+        title or name, module, function, make_inputs, rtol, differing, differentiated=differentiated
+    )
 
 
 PROGRAMS: tuple[Program, ...] = (
@@ -85,6 +101,13 @@ PROGRAMS: tuple[Program, ...] = (
     _own("kalman", "kalman", rtol=1e-9),
     _own("haversine", "haversine"),
     _own("life", "life"),
+    _own(
+        "digits_network",
+        "convolutional_by_hand",
+        rtol=1e-10,
+        title="cnn_gradient",
+        differentiated="convolutional_loss",
+    ),
 )
 
 

@@ -86,7 +86,7 @@ def run(program: Program, quick: bool, budget: float) -> Outcome:
     _, expected, expected_arguments = timed(function, arguments)
     outcome.numpy_ms = 1e3 * best_time(function, arguments, budget)
     dyncomp.reset()
-    compiled = dyncomp.compile(function)
+    compiled = dyncomp.compile(program.compiled_from())
     warm_up = []
     try:
         for _ in range(WARM_UP_CALLS):

@@ -23,6 +23,7 @@ from .errors import (
     ConstraintError,
     DyncompError,
     GraphBreakError,
+    NotBatchableError,
     NotDifferentiableError,
     RecompileError,
 )
@@ -30,7 +31,12 @@ from .pipeline import list_backends
 from .report.explain import Explanation, explain
 
 if TYPE_CHECKING:
-    from .autodiff.api import grad, hessian, jacobian, jvp, value_and_grad, vjp
+    from .autodiff.api import grad, jvp, value_and_grad, vjp
+    from .autodiff.batches import vmap
+    from .autodiff.custom import checkpoint, custom_vjp
+    from .autodiff.jacobians import hessian, jacobian
+    from .autodiff.trees import register_tree
+    from .frontends.derivatives import stop_gradient
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,12 +44,15 @@ __all__ = [
     "DyncompError",
     "Explanation",
     "GraphBreakError",
+    "NotBatchableError",
     "NotDifferentiableError",
     "RecompileError",
     "allow_in_graph",
     "assume_constant_result",
+    "checkpoint",
     "compile",
     "current_stance",
+    "custom_vjp",
     "disable",
     "error_on_graph_break",
     "explain",
@@ -56,12 +65,15 @@ __all__ = [
     "list_backends",
     "mark_dynamic",
     "mark_static",
+    "register_tree",
     "reset",
     "set_stance",
     "stats",
+    "stop_gradient",
     "substitute",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 _logs.configure(_os.environ)
 
@@ -69,7 +81,7 @@ _logs.configure(_os.environ)
 def __getattr__(name: str) -> object:
     """Derivatives, which are imported when they are first asked for."""
     if name in __all__:
-        from .autodiff import api
+        from . import autodiff
 
-        return globals().setdefault(name, getattr(api, name))
+        return globals().setdefault(name, getattr(autodiff, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

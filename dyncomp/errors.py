@@ -21,7 +21,13 @@ class Unsupported(DyncompError):
 
 
 class GraphBreakError(DyncompError):
-    """``fullgraph=True`` or ``error_on_graph_break(True)`` was asked for and the graph needs a break."""
+    """``fullgraph=True`` or ``error_on_graph_break(True)`` was asked for and the graph needs a break.
+
+    ``break_id`` names an entry of the break registry (empty where the whole function is left plain)."""
+
+    def __init__(self, message: str, break_id: str = "") -> None:
+        super().__init__(message)
+        self.break_id = break_id
 
 
 class RecompileError(DyncompError):
@@ -34,6 +40,10 @@ class ConstraintError(DyncompError):
 
 class NotDifferentiableError(DyncompError):
     """A derivative was asked for of something that has none; says where in the program, and why."""
+
+
+class NotBatchableError(DyncompError):
+    """``vmap`` was asked for of something that cannot run for a whole batch; says where, and why."""
 
 
 class VerifyError(DyncompError):

@@ -15,17 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from .aot_autograd.expand import expand, has_markers
 from .aot_autograd.functionalize import functionalize
+from .aot_autograd.pair import gradient_pair
 from .dataclass import dataclass, field
 from .device import CPU
 from .errors import LoweringError, ToolchainError, Unsupported
-from .frontends.base import ArrayOwner
+from .frontends.base import ArrayOwner, GradientPair
 from .graph.interp import as_callable
 from .graph.ir import ArrayType, Graph, OpTable, verify
 from .graph.noted import NOTED
 from .graph.passes.cse import eliminate_common_subexpressions
 from .graph.passes.dce import eliminate_dead_code
 from .graph.passes.decompose import decompose
+from .graph.passes.factors import share_factors
 from .graph.passes.fold import fold_constants
 from .graph.passes.order import delay_updates
 from .graph.passes.outputs import own_outputs
@@ -51,10 +54,12 @@ class Pass:
 
 PASSES: tuple[Pass, ...] = (
     Pass("functionalize", functionalize, "views and in-place writes become pure values and mutations"),
+    Pass("expand", expand, "markers of derivatives become the derivatives"),
     Pass("decompose", decompose, "composites become prims"),
     Pass("fold", fold_constants, "nodes of constants are computed"),
     Pass("simplify", simplify, "rules that are exact in IEEE arithmetic"),
     Pass("cse", eliminate_common_subexpressions, "equal expressions are computed once"),
+    Pass("factors", share_factors, "a matrix that is solved with repeatedly is factored once"),
     Pass("dce", eliminate_dead_code, "values that nothing uses are not computed"),
     Pass("order", delay_updates, "writes to inputs come after what may raise"),
     Pass("own", own_outputs, "every output and mutation gets a value of its own"),
@@ -83,6 +88,7 @@ class Compiled:
     nodes: dict[str, int] = field(default_factory=dict)
     examples: Sequence[Any] = ()  # inputs to tune on, while compiling only
     on_status: Any = None
+    gradients: GradientPair | None = None
 
     def describe(self) -> str:
         """Passes with node counts and milliseconds, one line each."""
@@ -136,7 +142,9 @@ def _eager(
     graph: Graph, table: OpTable, options: Options, owner: ArrayOwner | None, compiled: Compiled
 ) -> None:
     """Interpret the functional graph with NumPy, without decomposing anything."""
-    compiled.graph_after = _timed(compiled, "functionalize", lambda: functionalize(graph, table))
+    compiled.graph_after = _timed(
+        compiled, "functionalize", lambda: expand(functionalize(graph, table), table)
+    )
     Dump(options.dump, graph).graph("functionalize", compiled.graph_after)
     if options.debug_verify:
         _verify_after("functionalize", compiled.graph_after, table)
@@ -200,7 +208,7 @@ def _staged(
         parts.artifacts.append(artifact)
         return artifact.call
 
-    whole = functionalize(graph, table)
+    whole = expand(functionalize(graph, table), table)
     for tidy in (simplify, eliminate_common_subexpressions, eliminate_dead_code):
         # before the cut, which makes values of all that later stages read
         whole = tidy(whole, table)
@@ -259,11 +267,56 @@ def run_pipeline(
     compiled: the caller then runs the original function. ``ValueError`` for an unknown backend or pass.
     """
     check_options(options)
-    compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
     table = op_table(owner)
     if options.debug_verify:
         _verify_after("capture", graph, table)
+    wrt = [k for k, inp in enumerate(graph.inputs) if inp.differentiated]
+    if wrt and owner is not None and owner.autograd is not None:
+        compiled = _with_gradients(graph, table, options, example_inputs, owner, wrt)
+        if compiled is not None:
+            return compiled
+    return _compile(graph, table, options, example_inputs, owner, on_status)
+
+
+def _with_gradients(
+    graph: Graph,
+    table: Mapping[str, OpDef],
+    options: Options,
+    example_inputs: Sequence[Any],
+    owner: ArrayOwner,
+    wrt: Sequence[int],
+) -> Compiled | None:
+    """The graph as a function with derivatives that the arrays' library knows of; ``None`` if none is due."""
+    halves: list[Compiled] = []
+
+    def compile_half(half: Graph, is_forward: bool) -> Callable[..., Any]:
+        halves.append(_compile(half, table, options, example_inputs if is_forward else (), owner, None))
+        return halves[-1].call
+
+    # derivatives go through the markers of the functional graph
+    pair = gradient_pair(functionalize(graph, table), table, wrt, compile_half)
+    if pair is None:
+        return None
+    assert owner.autograd is not None
+    compiled = halves[0]
+    compiled.graph_before = graph
+    compiled.call = owner.autograd.function(pair)
+    compiled.gradients = pair
+    return compiled
+
+
+def _compile(
+    graph: Graph,
+    table: Mapping[str, OpDef],
+    options: Options,
+    example_inputs: Sequence[Any],
+    owner: ArrayOwner | None,
+    on_status: object,
+) -> Compiled:
+    compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
     if callable(options.backend):
+        if has_markers(graph, table):
+            graph = expand(functionalize(graph, table), table)
         examples = example_inputs if owner is None else [owner.to_numpy(x) for x in example_inputs]
         _run_custom(options.backend, graph, examples, compiled)
         compiled.call = _report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))

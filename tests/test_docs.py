@@ -110,6 +110,9 @@ BEFORE = "import numpy as np\nimport dyncomp\n\n\ndef f(x):\n    return np.sqrt(
 USES = {
     "step": "u = np.ones((9, 8))\nassert step(u, 0.1, 0.5) == 1.0",
     "fast_rosen_der": "x = np.linspace(0.5, 2.0, 9)\nassert np.allclose(fast_rosen_der(x), rosen_der(x))",
+    "distance": "assert np.allclose(one_for_each, np.linalg.norm(points, axis=1))",
+    "gram": "assert of_each.shape == (20, 3) and np.allclose(np.diag(gram), 1.0)",
+    "newton": "assert np.allclose(dyncomp.grad(newton)(np.array([1.0, 4.0])), [0.5, 0.25])",
     "fast": "assert fast(np.ones(3)).tolist() == [2.0] * 3",
 }
 

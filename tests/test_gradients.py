@@ -89,12 +89,10 @@ def test_time_loops():
 
     x = np.linspace(0.0, 2.0, 7)
     direction = RNG.standard_normal(7)
-    for steps in (1, 20, 100):
+    for steps in (1, 20, 100, 1000):
         gradient = dyncomp.grad(f)(x, steps)
         wanted = difference(lambda x, steps=steps: f(x, steps), [x], 0, direction)
         np.testing.assert_allclose((gradient * direction).sum(), wanted, rtol=1e-6)
-    with pytest.raises(NotDifferentiableError, match="loop"):
-        dyncomp.grad(f)(x, 1000)
 
 
 def test_functions_of_single_numbers():
@@ -223,8 +221,6 @@ def test_gradients_in_compiled_code_and_of_compiled_functions():
     compiled = dyncomp.compile(descend)
     for _ in range(2):
         np.testing.assert_array_equal(compiled(x, 3), descend(x, 3))
-    with pytest.raises(NotDifferentiableError):
-        dyncomp.grad(lambda x: (by_f(x) ** 2).sum())(x)
 
 
 def test_explain_shows_the_kernels_of_the_gradient():
@@ -243,7 +239,7 @@ def test_explain_shows_the_kernels_of_the_gradient():
 # -- errors -----------------------------------------------------------------------------------
 def test_arguments_that_have_no_derivative():
     for bad in (np.arange(3), 2, "x", [1, 2]):
-        with pytest.raises(TypeError, match="argument 0 is"):
+        with pytest.raises(TypeError, match="argument 0 of"):
             dyncomp.grad(lambda x: x.sum())(bad)
     with pytest.raises(TypeError, match="argnums names argument 3"):
         dyncomp.grad(lambda x: x.sum(), argnums=3)(np.ones(2))
@@ -261,34 +257,23 @@ def test_results_that_have_no_derivative():
         dyncomp.grad(lambda x: x.sum(), has_aux=True)(np.ones(3))
 
 
-def test_what_is_not_one_graph_is_refused_with_its_line():
-    def breaks(x):
-        y = np.asarray(sorted(x * 2))
+def test_what_is_not_one_graph_is_refused_where_it_loses_the_derivative():
+    def leaves_for_c(x):
+        y = np.frombuffer((x * 2).tobytes())
         return (y * x).sum()
 
-    with pytest.raises(NotDifferentiableError, match=rf"{breaks.__code__.co_firstlineno + 1}"):
-        dyncomp.grad(breaks)(np.ones(3))
-
-    def branches(x):
-        if x.sum() > 0:
-            return (x * x).sum()
-        return x.sum()
-
-    with pytest.raises(NotDifferentiableError):
-        dyncomp.grad(branches)(np.ones(3))
+    with pytest.raises(NotDifferentiableError, match=rf"{leaves_for_c.__code__.co_firstlineno + 1}"):
+        dyncomp.grad(leaves_for_c)(np.ones(3))
 
 
-def test_loops_over_numbers_are_refused_or_right():
+def test_loops_over_numbers():
     def f(x):
         total = 0.0
         for i in range(1000):
             total += x[i % 3] * 0.5
         return total
 
-    try:
-        gradient = dyncomp.grad(f)(np.ones(3))
-    except NotDifferentiableError:
-        return
+    gradient = dyncomp.grad(f)(np.ones(3))
     np.testing.assert_allclose(gradient, [167.0, 166.5, 166.5])
 
 
@@ -317,9 +302,10 @@ def test_writes_to_arguments_are_refused():
         dyncomp.grad(f)(np.ones(3))
 
 
-def test_a_result_that_was_made_elsewhere_is_refused():
-    with pytest.raises(NotDifferentiableError):
-        dyncomp.grad(lambda x: 3.0)(np.ones(3))
+def test_constants_and_identities():
+    np.testing.assert_array_equal(dyncomp.grad(lambda x: 3.0)(np.ones(3)), np.zeros(3))
+    assert dyncomp.grad(lambda x: x)(2.0) == 1.0
+    assert dyncomp.value_and_grad(lambda x: x)(2.0) == (2.0, 1.0)
 
 
 # -- products with the Jacobian, and all of it ------------------------------------------------------
@@ -340,6 +326,43 @@ def test_jacobian(mode):
     assert first.shape == (3, 2, 3) and second.shape == (3, 2, 2)
     np.testing.assert_allclose(first, np.einsum("j,ik->ijk", POINT[:2], np.eye(3)))
     np.testing.assert_allclose(second, np.einsum("i,jk->ijk", POINT, np.eye(2)))
+
+
+def test_a_pullback_is_of_the_arrays_as_they_were():
+    def f(x, w):
+        y = np.exp(x) * w
+        return y[::2], y.T, y
+
+    x, w = np.random.default_rng(0).random((2, 4, 3))
+    given = [np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 3))]
+    wanted = dyncomp.vjp(f, x, w)[1](tuple(given))
+    moved = [x.copy(), w.copy()]
+    results, pullback = dyncomp.vjp(f, *moved)
+    for array in (*moved, *results):
+        array[:] = 0.0
+    for one, other in zip(pullback(tuple(given)), wanted):
+        np.testing.assert_array_equal(one, other)
+    rows = np.array([2.0, 1.0, 2.0, 1.0])[:, None] + 1
+    np.testing.assert_allclose(wanted[1], rows * np.exp(x))
+
+
+def test_pullbacks_of_a_result_that_is_given_twice():
+    def f(x):
+        y = np.sin(x)
+        return y, y
+
+    _, pullback = dyncomp.vjp(f, np.ones(3))
+    np.testing.assert_allclose(pullback((np.ones(3), 2 * np.ones(3)))[0], 3 * np.cos(1.0))
+
+
+def test_pullbacks_of_functions_of_any_size():
+    def f(x):
+        return (x.reshape(2, -1) ** 2 * x.shape[0]).sum(axis=0)
+
+    for n in (6, 10, 14, 22, 6):
+        x = np.arange(float(n))
+        _, pullback = dyncomp.vjp(f, x)
+        np.testing.assert_allclose(pullback(np.ones(n // 2))[0], 2 * x * n)
 
 
 def test_jvp_and_vjp():
@@ -412,3 +435,17 @@ def test_wrong_forms():
         dyncomp.jacobian(lambda x: (x * 2, x + 1))(POINT)
     with pytest.raises(ValueError, match="mode"):
         dyncomp.jacobian(curve, mode="both")
+
+
+def test_a_size_worked_out_from_another_may_change():
+    """``-1`` in the shape of a batch whose size has become a symbol."""
+
+    def f(weights, images):
+        return ((images.reshape(len(images), -1) @ weights) ** 2).sum()
+
+    made = dyncomp.grad(f)
+    weights = RNG.random((12, 2))
+    for n in (5, 7, 3):
+        images = RNG.random((n, 3, 4))
+        flat = images.reshape(n, 12)
+        np.testing.assert_allclose(made(weights, images), 2 * flat.T @ (flat @ weights), rtol=1e-12)

@@ -13,15 +13,17 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Unsupported
-from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Node, OpTable, Var, ViewOf, same_shape
+from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Loc, Node, OpTable, Var, ViewOf, same_shape
 from ..graph.rewrite import Rebuilder, emit_reshape, frozen_key, strides_agree, with_strides
+from ..prims.markers import STOP
+from ..prims.opdef import Marker
 from ..symbolic.integers import Dim, hint, same
 
 
 class _Base:
     """Memory: an input's (``input`` is its number) or a fresh value's. ``value``: what it holds now."""
 
-    __slots__ = ("input", "type", "value", "var", "version", "writable")
+    __slots__ = ("input", "type", "value", "var", "version", "writable", "written_at")
 
     def __init__(self, var: Var, value: Var, input: int | None = None) -> None:
         self.var = var
@@ -30,6 +32,7 @@ class _Base:
         self.input = input
         self.version = 0
         self.writable = False
+        self.written_at: Loc | None = None
 
 
 class _Alias:
@@ -132,7 +135,7 @@ class _Functionalizer:
         self.aliases[node.out.name] = alias
 
     def _compute(self, node: Node) -> None:
-        inputs = tuple(self.read(self.aliases[v.name]) for v in node.inputs)
+        inputs = self._operands(node)
         if inputs == node.inputs:
             self.builder.keep(node)
             values = node.outputs
@@ -141,6 +144,16 @@ class _Functionalizer:
             values = made if isinstance(made, tuple) else (made,)
         for var, value in zip(node.outputs, values, strict=True):
             self._add_base(var, value)
+
+    def _operands(self, node: Node) -> tuple[Var, ...]:
+        aliases = [self.aliases[v.name] for v in node.inputs]
+        lower = self.table[node.op].lower  # type: ignore[attr-defined]
+        if isinstance(lower, Marker):
+            first = len(aliases) - lower.variables(len(aliases), **node.kwargs)
+            for alias in aliases[first:]:
+                if alias.base.version:
+                    raise lower.refusal(f"{lower.written} at {alias.base.written_at}")
+        return tuple(map(self.read, aliases))
 
     # -- reading --------------------------------------------------------------------------------
     def read(self, alias: _Alias) -> Var:
@@ -182,6 +195,7 @@ class _Functionalizer:
             alias = alias.parent
         base.value = contents
         base.version += 1
+        base.written_at = self.builder.loc
         # what was just written need not be read back
         target.cached = value
         target.version = base.version
@@ -191,6 +205,8 @@ class _Functionalizer:
         node, parent = alias.node, alias.parent
         assert node is not None and parent is not None
         params = node.kwargs
+        if node.op == STOP:
+            return value
         if node.op == "transpose":
             perm = params["perm"]
             inverse = tuple(sorted(range(len(perm)), key=perm.__getitem__))
@@ -274,10 +290,10 @@ class _Outputs:
 
     def _window(self, alias: _Alias) -> ViewOf:
         type = alias.var.type
-        offset = _offset(alias)
-        if alias.base.input is not None:
-            return ViewOf("input", alias.base.input, type.shape, type.strides, offset)
-        return ViewOf("output", self.place[id(alias.base)], type.shape, type.strides, offset)
+        kind, index = "input", alias.base.input
+        if index is None:
+            kind, index = "output", self.place[id(alias.base)]
+        return ViewOf(kind, index, type.shape, type.strides, _offset(alias), _is_stopped(alias))
 
 
 def _offset(alias: _Alias) -> Dim:
@@ -288,6 +304,14 @@ def _offset(alias: _Alias) -> Dim:
         total = total + _view_offset(alias.node, alias.parent.var.type)
         alias = alias.parent
     return total
+
+
+def _is_stopped(alias: _Alias | None) -> bool:
+    while alias is not None:
+        if alias.node is not None and alias.node.op == STOP:
+            return True
+        alias = alias.parent
+    return False
 
 
 def _view_offset(node: Node, parent: ArrayType) -> Dim:
@@ -304,7 +328,7 @@ def _view_offset(node: Node, parent: ArrayType) -> Dim:
         return -offset * parent.strides[params["axis1"]]
     if node.op == "as_strided":
         return params["offset"]
-    if node.op in ("transpose", "reshape", "broadcast_in_dim"):
+    if node.op in ("transpose", "reshape", "broadcast_in_dim") or node.op == STOP:
         return 0
     raise Unsupported(f"an output that is a {node.op} view")
 

@@ -8,18 +8,20 @@ is zero and computed nowhere. Nodes of the backward pass have the places of the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import NotDifferentiableError
-from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
+from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides, same_shape
 from ..graph.passes.decompose import decompose
-from ..graph.rewrite import Rebuilder
+from ..graph.rewrite import Rebuilder, emit_window
+from ..prims.markers import BEGIN, CUSTOM, END, STOP
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import scalar, zeros
+from ..prims.pointwise.partials import Unknown, scalar, zeros
 from ..prims.table import TABLE
+from .windows import Windows
 
 Table = Mapping[str, OpDef]
 
@@ -30,7 +32,7 @@ class Joint:
 
     ``graph``: inputs of the original and a cotangent for each of ``outputs`` (unless they are ones); outputs
     of the original and a gradient for each of ``wrt`` (of an input that no output depends on: zeros).
-    ``nodes``: how many of its nodes are the original's.
+    ``nodes``: how many of its nodes are the original's, the values of outputs that are views among them.
     """
 
     graph: Graph
@@ -60,7 +62,32 @@ def joint(
         _check_inexact(graph.inputs[k].var, f"input {k}")
     for k in chosen:
         _check_inexact(graph.outputs[k].var, f"output {k}")
-    return _Reverse(graph, table, tuple(wrt), chosen, ones).run()
+    builder = Rebuilder(graph, table)
+    for node in graph.nodes:
+        builder.keep(node)
+    differentiated = [seen(builder, graph, graph.outputs[k]) for k in chosen]
+    nodes = tuple(builder.nodes)
+    reverse = Reverse(builder, table, nodes, [graph.inputs[k].var for k in wrt], differentiated)
+    for k, var in zip(chosen, differentiated):
+        reverse.add(var, scalar(reverse.ops, var, 1.0) if ones else _cotangent(builder, var, k))
+    reverse.run()
+    gradients = [reverse.gradient(graph.inputs[k].var) for k in wrt]
+    made = builder.finish((*graph.outputs, *map(GraphOutput, gradients)))
+    made = replace(made, name=graph.name, mutations=graph.mutations, functional=True)
+    return Joint(made, chosen, tuple(wrt), len(nodes))
+
+
+def seen(builder: Rebuilder, graph: Graph, out: GraphOutput) -> Var:
+    """An output as the caller sees it: the value of a view is in no graph."""
+    if out.view is None:
+        return out.var
+    written = dict(graph.mutations) if out.view.kind == "input" else {}
+    return emit_window(builder, written.get(out.view.index, out.var), out.view)
+
+
+def _cotangent(builder: Rebuilder, var: Var, number: int) -> Var:
+    plain = replace(var.type, strides=contiguous_strides(var.shape))
+    return builder.add_input(plain, label=f"cotangent of output {number}")
 
 
 def _check_inexact(var: Var, what: str) -> None:
@@ -70,83 +97,177 @@ def _check_inexact(var: Var, what: str) -> None:
         )
 
 
-class _Reverse:
+class Reverse:
+    """The reverse pass over nodes of a builder, from ``outputs`` to ``wrt``: :meth:`add` cotangents of
+    outputs, then :meth:`run`, then ask for gradients."""
+
     def __init__(
-        self, graph: Graph, table: Table, wrt: tuple[int, ...], outputs: tuple[int, ...], ones: bool
+        self,
+        builder: Rebuilder,
+        table: Table,
+        nodes: Sequence[Node],
+        wrt: Sequence[Var],
+        outputs: Sequence[Var],
     ) -> None:
-        self.graph = graph
         self.table = table
-        self.wrt = wrt
-        self.outputs = outputs
-        self.ones = ones
-        self.builder = Rebuilder(graph, table)
-        self.ops = Ops(self.builder)
+        self.nodes = nodes
+        self.ops = Ops(builder)
+        self.builder = builder
+        self.on_the_way = on_the_way(nodes, wrt, outputs)
         self.cotangents: dict[str, Var] = {}
+        self.windows = Windows(self.ops, table)
 
-    def run(self) -> Joint:
-        graph = self.graph
-        for node in graph.nodes:
-            self.builder.keep(node)
-        on_the_way = self._on_the_way()
-        for k in self.outputs:
-            var = graph.outputs[k].var
-            given = scalar(self.ops, var, 1.0) if self.ones else self._cotangent(var, k)
-            if var.name in on_the_way:
-                self._add(var, given)
-        for node in reversed(graph.nodes):
-            if any(v.name in on_the_way for v in node.outputs):
-                self._through(node, on_the_way)
-        self.builder.loc = None
-        gradients = [self._gradient(graph.inputs[k].var) for k in self.wrt]
-        made = self.builder.finish((*graph.outputs, *map(GraphOutput, gradients)))
-        made = replace(made, name=graph.name, mutations=graph.mutations, functional=True)
-        return Joint(made, self.outputs, self.wrt, len(graph.nodes))
+    def add(self, var: Var, cotangent: Var) -> None:
+        if var.name in self.on_the_way:
+            known = self.cotangents.get(var.name)
+            self.cotangents[var.name] = cotangent if known is None else self.ops.add(known, cotangent)
 
-    def _cotangent(self, var: Var, number: int) -> Var:
-        plain = replace(var.type, strides=contiguous_strides(var.shape))
-        return self.builder.add_input(plain, label=f"cotangent of output {number}")
+    def cotangent(self, var: Var) -> Var | None:
+        """What was added for a value so far; ``None`` for nothing."""
+        found = self.windows.put_together(var, self.cotangents.get(var.name))
+        if found is not None:
+            self.cotangents[var.name] = found
+        return found
 
-    def _on_the_way(self) -> frozenset[str]:
-        """Values that depend on the inputs and that the outputs depend on, of inexact dtypes."""
-        reached = {self.graph.inputs[k].var.name for k in self.wrt}
-        for node in self.graph.nodes:
-            if any(v.name in reached for v in node.inputs):
-                reached.update(v.name for v in node.outputs if v.dtype.is_inexact)
-        needed = {self.graph.outputs[k].var.name for k in self.outputs}
-        for node in reversed(self.graph.nodes):
-            if any(v.name in needed for v in node.outputs):
-                needed.update(v.name for v in node.inputs)
-        return frozenset(reached & needed)
+    def run(self) -> None:
+        loc = self.builder.loc
+        for node in reversed(self.nodes):
+            if any(v.name in self.on_the_way for v in node.outputs):
+                self._through(node)
+        self.builder.loc = loc
 
-    def _through(self, node: Node, on_the_way: frozenset[str]) -> None:
+    def _through(self, node: Node) -> None:
         """From the cotangents of a node's outputs to those of its inputs."""
-        cotangents = tuple(self.cotangents.get(v.name) for v in node.outputs)
+        cotangents = tuple(map(self.cotangent, node.outputs))
         if all(ct is None for ct in cotangents):
+            return
+        own = _OWN_WAYS.get(node.op)
+        if own is not None:
+            given = [zeros(self.ops, v) if ct is None else ct for v, ct in zip(node.outputs, cotangents)]
+            own(self, node, given)
             return
         row, params = row_of(node, self.table)
         if row.vjp is None:
             raise refusal(node, row.no_derivative or "it has no derivative")
-        check_inputs(node, row, [v.name in on_the_way for v in node.inputs])
+        check_inputs(node, row, [v.name in self.on_the_way for v in node.inputs])
         self.builder.loc = node.loc
+        if (
+            cotangents[0] is not None
+            and row is self.table[node.op]
+            and self.windows.take(node, cotangents[0])
+        ):
+            return
+        start = len(self.builder.nodes)
         try:
             found = row.vjp(self.ops, cotangents, node.inputs, node.outputs, **params)
         except TypeError as error:
             raise refusal(node, str(error)) from error
+        pairs: list[tuple[Var, Var]] = []
         for var, cotangent in zip(node.inputs, found, strict=True):
-            if cotangent is not None and var.name in on_the_way:
-                self._add(var, cotangent)
+            if cotangent is None or var.name not in self.on_the_way:
+                continue
+            if isinstance(cotangent, Unknown):
+                raise refusal(node, cotangent.reason)
+            pairs.append((var, cotangent))
+        self._keep_what_is_needed(start, [cotangent for _, cotangent in pairs])
+        for var, cotangent in pairs:
+            self.add(var, cotangent)
 
-    def _add(self, var: Var, cotangent: Var) -> None:
-        known = self.cotangents.get(var.name)
-        self.cotangents[var.name] = cotangent if known is None else self.ops.add(known, cotangent)
+    def _keep_what_is_needed(self, start: int, values: Sequence[Var]) -> None:
+        """Of the nodes emitted since ``start`` those that make these values: all passes go over the rest."""
+        needed = {v.name for v in values}
+        kept = []
+        for node in reversed(self.builder.nodes[start:]):
+            if any(v.name in needed for v in node.outputs):
+                kept.append(node)
+                needed.update(v.name for v in node.inputs)
+        self.builder.nodes[start:] = reversed(kept)
 
-    def _gradient(self, var: Var) -> Var:
-        found = self.cotangents.get(var.name)
+    def _custom(self, node: Node, given: Sequence[Var]) -> None:
+        """Through a marker that has gradients of stand-ins for its cotangents: what depends on the stand-ins
+        is emitted once more, of the cotangents."""
+        count = len(node.outputs)
+        found = dict(zip((v.name for v in node.inputs[count : 2 * count]), given))
+        for made in self.nodes:
+            if made.op != CUSTOM and any(v.name in found for v in made.inputs):
+                self._emit_again(made, found)
+        rest = node.inputs[2 * count :]
+        for gradient, var in zip(rest[: len(rest) // 2], rest[len(rest) // 2 :]):
+            self.add(var, found.get(gradient.name, gradient))
+
+    def _again(self, node: Node, given: Sequence[Var]) -> None:
+        """Through what is computed once more here, from the values that it reads: after the cotangents."""
+        position = next(k for k, made in enumerate(self.nodes) if made is node)
+        begin = position - 1
+        while (self.nodes[begin].op, self.nodes[begin].params) != (BEGIN, node.params):
+            begin -= 1
+        region = self.nodes[begin + 1 : position]
+        made_inside = {v.name for made in region for v in made.outputs}
+        needed = {v.name for v in node.inputs}
+        for made in reversed(region):
+            if any(v.name in needed for v in made.outputs):
+                needed.update(v.name for v in made.inputs)
+        start = len(self.builder.nodes)
+        found: dict[str, Var] = {}
+        outside: dict[str, Var] = {}
+        for made in region:
+            if made.op != BEGIN and not any(v.name in needed for v in made.outputs):
+                continue
+            for var in made.inputs:
+                if var.name not in made_inside and var.name not in found:
+                    outside[var.name] = var
+                    found[var.name] = self.ops.after(var, given[0])
+            self._emit_again(made, found)
+        read = [var for name, var in outside.items() if name in self.on_the_way]
+        nodes = tuple(self.builder.nodes[start:])
+        values = [found.get(v.name, v) for v in node.inputs]
+        inner = Reverse(self.builder, self.table, nodes, read, values)
+        for value, cotangent in zip(values, given):
+            if value.name in made_inside or value.name in inner.on_the_way:
+                inner.add(value, cotangent)
+            else:  # a value that was there before
+                self.add(value, cotangent)
+        inner.run()
+        for var in read:
+            found_for = inner.cotangent(var)
+            if found_for is not None:
+                self.add(var, found_for)
+
+    def _emit_again(self, node: Node, found: dict[str, Var]) -> None:
+        """A node of what stands for its inputs."""
+        inputs = (found.get(v.name, v) for v in node.inputs)
+        again = self.builder.emit(node.op, *inputs, loc=node.loc, **node.kwargs)
+        outputs = again if isinstance(again, tuple) else (again,)
+        found.update(zip((v.name for v in node.outputs), outputs))
+
+    def gradient(self, var: Var) -> Var:
+        found = self.cotangent(var)
         if found is None:
             return zeros(self.ops, var)
+        if not same_shape(found.shape, var.shape):  # a size has two names: the program found them equal
+            found = self.ops.reshape(self.ops.contiguous(found), shape=var.shape)
         # a cotangent that is an input, or is given twice, goes out as a value of its own
         made: Var = self.ops.copy(found)
         return made
+
+
+_OWN_WAYS: Mapping[str, Callable[[Reverse, Node, Sequence[Var]], None]] = {
+    CUSTOM: Reverse._custom,
+    END: Reverse._again,
+}
+
+
+def on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
+    """Values that depend on ``wrt`` and that ``outputs`` depend on, of inexact dtypes."""
+    reached = {v.name for v in wrt}
+    for node in nodes:
+        if node.op != STOP and any(v.name in reached for v in node.inputs):
+            reached.update(v.name for v in node.outputs if v.dtype.is_inexact)
+    needed = {v.name for v in outputs}
+    for node in reversed(nodes):
+        if any(v.name in needed for v in node.outputs):
+            needed.update(v.name for v in node.inputs)
+    return frozenset(reached & needed)
 
 
 def row_of(node: Node, table: Table) -> tuple[OpDef, dict[str, Any]]:
@@ -172,7 +293,12 @@ def _by_path() -> Mapping[str, OpDef]:
 
 def refusal(node: Node, reason: str) -> NotDifferentiableError:
     """What says that a node has no derivative."""
+    return NotDifferentiableError(f"{described(node)} cannot be differentiated: {reason}")
+
+
+def described(node: Node) -> str:
+    """What a node calls, and where in the program."""
     place = "" if node.loc is None else f" at {node.loc}"
     callee = node.kwargs.get("callee")
     name = node.op if callee is None else callee.path or callee.name
-    return NotDifferentiableError(f"{name}{place} cannot be differentiated: {reason}")
+    return f"{name}{place}"

@@ -1,96 +1,218 @@
-"""``grad``, ``value_and_grad``, ``vjp``, ``jvp``, ``jacobian`` and ``hessian`` of NumPy functions."""
+"""``grad``, ``value_and_grad``, ``vjp`` and ``jvp`` of NumPy functions."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .. import pipeline
-from ..aot_autograd.joint import joint
-from ..aot_autograd.pushforward import pushforward
+from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
-from ..capture.environment.regions import disable
-from ..errors import NotDifferentiableError
-from ..graph.ir import Graph
-from .record import NoResult, Piece, Recorded, Run, described
+from ..capture.environment.regions import captured_whole, is_compiling
+from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
+from ..frontends.derivatives import PLAIN
+from . import traced
+from .places import places
+from .pullback import forward
+from .pullback import pullback as pullback_of
+from .record import Recorded, Run, described, new_config
+from .taped import taped, taped_pullback
+from .trees import mapped
 
 Function = Callable[..., Any]
+_MOST_KINDS = 64
 
 
 # -- gradients ----------------------------------------------------------------------------------
-def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """The gradient of ``f``, a function of NumPy arrays with a real scalar result.
+def grad(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    wrt: str | Sequence[str] | None = None,
+) -> Function:
+    """The gradient of ``f``, a function with a real scalar result.
 
     ``argnums``: the positional argument to differentiate by, or several of them (then the result is a tuple).
-    ``has_aux``: ``f`` gives a pair ``(result, more)``; then so does what is returned: ``(gradient, more)``. A
-    gradient has its argument's shape and dtype; of a complex argument ``x + iy`` it is ``df/dx + i df/dy``.
-    Where ``f`` is not smooth, it is a subgradient: 0 for ``abs`` at 0, equal shares for ties of ``max``.
+    An argument is a floating-point array or number, or a tree of such: dicts, lists, tuples, named tuples,
+    dataclasses and classes given to :func:`register_tree`, nested; its gradient is a tree like it, with
+    ``None`` for leaves of other kinds. ``wrt``: what to differentiate by instead, named by an argument and
+    the way from there, as ``"model.layers[0].weights"``, or several such names; ``f`` then finds the arrays
+    that it is differentiated by in these places while it runs. ``has_aux``: ``f`` gives a pair
+    ``(result, more)``; then so does what is returned: ``(gradient, more)``. A gradient has its argument's
+    shape and dtype; of a complex argument ``x + iy`` it is ``df/dx + i df/dy``. Where ``f`` is not smooth, it
+    is a subgradient: 0 for ``abs`` at 0, equal shares for ties of ``max``.
 
     ``f`` has to be captured as one graph: raises :class:`~dyncomp.errors.NotDifferentiableError` with the
     program's line where it is not, or where it computes something without a derivative; ``TypeError`` for
     arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
-    ``argnums``. Floating-point warnings are not given.
+    ``argnums`` and ``wrt``. Floating-point warnings are not given.
     """
-
-    def only_gradient(found: tuple[Any, Any]) -> Any:
-        value, gradient = found
-        return (gradient, value[1]) if has_aux else gradient
-
-    return _called(f, lambda: _Gradient(f, argnums, has_aux), only_gradient)
+    return _gradient(f, argnums, has_aux, wrt, with_value=False)
 
 
-def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    f: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    wrt: str | Sequence[str] | None = None,
+) -> Function:
     """As :func:`grad`, with the result in front: ``(f(x), gradient)``, computed together."""
-    return _called(f, lambda: _Gradient(f, argnums, has_aux), lambda found: found)
+    return _gradient(f, argnums, has_aux, wrt, with_value=True)
 
 
-class _Gradient:
-    """Value and gradients, as one graph."""
+def _gradient(
+    f: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    wrt: str | Sequence[str] | None,
+    with_value: bool,
+) -> Function:
+    key: tuple[object, ...]
+    if wrt is None:
+        numbers, single = argument_numbers(argnums), isinstance(argnums, int)
+        key = ("by arguments", numbers, single, has_aux, with_value)
+        both = traced.value_and_gradient(f, numbers, single, has_aux, name_of(f))
+    else:
+        names, single = (wrt,) if isinstance(wrt, str) else tuple(wrt), isinstance(wrt, str)
+        key = ("by places", names, single, has_aux, with_value)
+        both = traced.value_and_named_gradient(f, places(f, names), single, has_aux, name_of(f))
+    return derived(f, key, both if with_value else traced.only_gradient(both, has_aux))
 
-    def __init__(self, function: Function, argnums: int | Sequence[int], has_aux: bool) -> None:
-        self.single = isinstance(argnums, int)
-        self.has_aux = has_aux
-        self.recorded = Recorded(function, _numbers(argnums), _with_gradients)
-        self.config = self.recorded.config
 
-    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        name = self.recorded.name
+def name_of(f: Function) -> str:
+    name: str = getattr(f, "__qualname__", "") or type(f).__qualname__
+    return name
+
+
+@captured_whole
+def derived(
+    f: Function, key: object, made: Function, refusal: type[DyncompError] = NotDifferentiableError
+) -> Function:
+    """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
+    captured code it is a part of the graph there. ``refusal``: what is raised where there is none."""
+
+    own: dict[object, _Compiled] = {}
+
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            return made(*args, **kwargs)
+        recorder = PLAIN.recorder
+        if recorder is not None and recorder.has_variables((args, kwargs)):
+            return recorder.call(derivative, args, kwargs)
+        return _derivative(f, key, made, args, kwargs, own, refusal)
+
+    if is_compiling():
+        return derivative
+    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made, refusal))  # type: ignore[attr-defined]
+    return functools.wraps(f, updated=())(derivative)
+
+
+def _derivative(
+    f: Function,
+    key: object,
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    own: dict[object, _Compiled],
+    refusal: type[DyncompError] = NotDifferentiableError,
+) -> Any:
+    """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
+    kept = _kept_by(f)
+    if kept is None:
+        kept = own
+    compiled = kept.get(key)
+    if compiled is None:
+        compiled = kept[key] = _Compiled(compile_with(made, new_config()))
+    return _whole(f, made, compiled, args, kwargs, refusal)
+
+
+class _Compiled:
+    """A compiled function, and what calls of it are known to be no single graph."""
+
+    def __init__(self, call: Function) -> None:
+        self.call = call
+        self.taped: dict[object, GraphBreakError] = {}
+
+
+def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
+    """What calls that break alike have in common."""
+    found: list[object] = [tuple(kwargs)]
+
+    def note(leaf: Any) -> None:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            found.append((leaf.shape, leaf.dtype))
+        else:
+            found.append((kind, leaf if kind in (int, bool, str) else None))
+
+    mapped(note, [*args, *kwargs.values()])
+    return tuple(found)
+
+
+def _whole(
+    f: Function,
+    made: Function,
+    compiled: _Compiled,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    refusal: type[DyncompError],
+) -> Any:
+    kind = _kind_of(args, kwargs) if compiled.taped else None
+    problem = compiled.taped.get(kind)
+    if problem is None:
         try:
-            value, run, wanted = self.recorded.call(args, kwargs)
-        except NoResult:
-            raise TypeError(f"grad needs a function with a real scalar result, and {name} has none") from None
-        result = value
-        if self.has_aux:
-            if not isinstance(value, tuple) or len(value) != 2:
-                raise TypeError(f"has_aux=True: {name} has to return a pair, not {described(value)}")
-            result = value[0]
-        if np.ndim(result) != 0 or np.asarray(result).dtype.kind != "f":
-            raise TypeError(
-                f"grad needs a function with a real scalar result: {name} gives {described(result)}"
-            )
-        if run.number_of(result) != _scalar_of(run.piece.graph):
-            raise NotDifferentiableError(f"the result of {name} was made outside of the captured graph")
-        found = _by_argument(run, run.more, wanted)
-        made = [_like(g, args[k]) for g, k in zip(found, self.recorded.argnums)]
-        return value, made[0] if self.single else tuple(made)
+            return compiled.call(*args, **kwargs)
+        except GraphBreakError as error:
+            problem = error
+        kind = _kind_of(args, kwargs)
+        if len(compiled.taped) >= _MOST_KINDS:
+            compiled.taped.clear()
+        compiled.taped[kind] = problem.with_traceback(None)
+    try:
+        if refusal is not NotDifferentiableError:
+            return _alone(f, made, args, kwargs, refusal, problem)
+        return taped(made, args, kwargs)
+    except NotDifferentiableError as error:
+        compiled.taped.pop(kind, None)
+        error.add_note(f"{name_of(f)} is not one graph: {problem}")
+        raise
 
 
-def _scalar_of(graph: Graph) -> int | None:
-    """The number of the first output that is a real scalar."""
-    scalars = (k for k, out in enumerate(graph.outputs) if not out.var.shape and out.var.dtype.is_float)
-    return next(scalars, None)
+def _alone(
+    f: Function,
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    refusal: type[DyncompError],
+    problem: GraphBreakError,
+) -> Any:
+    """What there is no tape for: the program's own exceptions, else a refusal."""
+    if problem.break_id in ("raise", "would-raise"):
+        with contextlib.suppress(refusal):
+            return made(*args, **kwargs)  # which raises what the program does
+    raise refusal(f"{name_of(f)} is not one graph: {problem}") from problem
 
 
-def _with_gradients(piece: Piece) -> Graph:
-    number = _scalar_of(piece.graph)
-    if number is None:
-        raise NoResult
-    return joint(piece.graph, pipeline.op_table(), piece.wrt, [number], ones=True).graph
+def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
+    config = new_config()
+    compiled = _Compiled(compile_with(made, config))
+    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
+
+
+def _kept_by(f: Function) -> dict[object, _Compiled] | None:
+    """What was compiled of a function for derivatives: kept in the function itself."""
+    names = getattr(f, "__dict__", None)
+    if not isinstance(f, types.FunctionType) or names is None:
+        return None
+    owner, known = names.get("_dyncomp_derivatives", (None, {}))
+    if owner is not f:  # functools.wraps copied another function's
+        known = {}
+        names["_dyncomp_derivatives"] = (f, known)
+    return known
 
 
 def _by_argument(run: Run, found: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
@@ -103,17 +225,18 @@ def _recorded(f: Function, numbers: tuple[int, ...]) -> Recorded:
     """``f`` compiled for derivatives by these arguments. A function keeps it: it is asked again and again."""
     names = getattr(f, "__dict__", None)
     if not isinstance(f, types.FunctionType) or names is None:
-        return Recorded(f, numbers)
+        return Recorded(f, numbers, forward)
     made = names.get("_dyncomp_recorded", {})
     if any(known.function is not f for known in made.values()):
         made = {}  # functools.wraps copied another function's
     if numbers not in made:
-        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers)}
-    return made[numbers]
+        names["_dyncomp_recorded"] = made = {**made, numbers: Recorded(f, numbers, forward)}
+    found: Recorded = made[numbers]
+    return found
 
 
 def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[Recorded, Any, Run, list[Any]]:
-    """A call whose graph is run again: it may write nothing that it did not make."""
+    """A call whose gradient is asked for later: it may write nothing that it did not make."""
     recorded = _recorded(f, numbers)
     value, run, wanted = recorded.call(args, {})
     if run.piece.graph.mutations:
@@ -122,24 +245,32 @@ def _kept(f: Function, numbers: tuple[int, ...], args: Sequence[Any]) -> tuple[R
 
 
 # -- products with the Jacobian -------------------------------------------------------------------
+@captured_whole
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """``f(*primals)``, and a function that gives the products of a cotangent with the Jacobian: one for each
     argument, in a tuple. ``f`` gives an array or a tuple of arrays; a cotangent is as the result is.
 
     Raises as :func:`grad` does; ``TypeError`` or ``ValueError`` for a cotangent of another form or shape.
     """
-    value, run, wanted, numbers = _run(f, primals)
-    # the program may write into its arrays before the cotangent is there
-    inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in run.inputs]
+    if is_compiling():
+        return traced.pulled_back(f, name_of(f))(*primals)
+    try:
+        value, run, wanted, numbers = _run(f, primals)
+    except NotDifferentiableError as error:
+        if not isinstance(error.__cause__, GraphBreakError):
+            raise
+        return taped_pullback(traced.pulled_back(f, name_of(f)), primals)
+    pull = pullback_of(run, numbers)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given = _as_results(cotangent, value, "cotangent")
-        found = _pulled(run.piece, numbers)(inputs, *given)
+        found = pull(*given)
         return tuple(_like(g, a) for g, a in zip(_by_argument(run, found, wanted), primals))
 
     return value, pullback
 
 
+@captured_whole
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """``f(*primals)``, and the product of its Jacobian with ``tangents``, one for each argument: the
     derivative of the result in that direction, as the result is.
@@ -148,8 +279,11 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     """
     if len(primals) != len(tangents):
         raise ValueError(f"{len(primals)} arguments and {len(tangents)} tangents")
-    value, run, wanted, numbers = _run(f, primals)
-    return value, _pushed(run, wanted, numbers, value, tangents)
+    made = traced.pushed_forward(f, name_of(f))
+    if is_compiling():
+        return made(primals, tangents)
+    found: tuple[Any, Any] = _derivative(f, "jvp", made, (tuple(primals), tuple(tangents)), {}, {})
+    return found
 
 
 def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tuple[int, ...]]:
@@ -162,38 +296,6 @@ def _run(f: Function, primals: Sequence[Any]) -> tuple[Any, Run, list[Any], tupl
         if np.asarray(result).dtype.kind not in "fc":
             raise TypeError(f"a result of {recorded.name} is {described(result)}")
     return value, run, wanted, tuple(k for k in numbers if k is not None)
-
-
-def _pulled(piece: Piece, numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
-    """What gives a piece's gradients of these outputs, from its inputs and their cotangents."""
-
-    def make() -> Graph:
-        made = joint(piece.graph, pipeline.op_table(), piece.wrt, numbers).graph
-        return _only(made, len(piece.graph.outputs))
-
-    return piece.compiled(("vjp", numbers), make)
-
-
-def _pushed(
-    run: Run, wanted: Sequence[Any], numbers: Sequence[int], value: Any, tangents: Sequence[Any]
-) -> Any:
-    piece = run.piece
-    directions = {id(a): _shaped(t, a, "tangent") for a, t in zip(wanted, tangents)}
-
-    def make() -> Graph:
-        made = pushforward(piece.graph, pipeline.op_table(), piece.wrt)
-        return _only(made, len(piece.graph.outputs))
-
-    given = [directions[id(run.inputs[k])] for k in piece.wrt]
-    found = iter(piece.compiled("jvp", make)(run.inputs, *given))
-    known = {k: next(found) for k, out in enumerate(piece.graph.outputs) if out.var.dtype.is_inexact}
-    results = [known[k] for k in numbers]
-    return tuple(results) if isinstance(value, tuple) else results[0]
-
-
-def _only(graph: Graph, first: int) -> Graph:
-    """A graph without its first outputs."""
-    return replace(graph, outputs=graph.outputs[first:])
 
 
 def _results(value: Any) -> tuple[Any, ...]:
@@ -215,119 +317,7 @@ def _shaped(given: Any, like: Any, what: str) -> Any:
     return np.ascontiguousarray(array, wanted.dtype).reshape(wanted.shape)
 
 
-# -- whole Jacobians ------------------------------------------------------------------------------
-def jacobian(f: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") -> Function:
-    """The derivatives of all elements of ``f``'s result, an array, by all elements of an argument (a tuple of
-    such for several ``argnums``): an array of the result's shape followed by the argument's.
-
-    ``mode``: ``"forward"`` (a run for each element of the arguments), ``"reverse"`` (one for each of the
-    result), or ``"auto"``: whichever are fewer. Real numbers only. Raises as :func:`grad` does.
-    """
-    if mode not in ("auto", "forward", "reverse"):
-        raise ValueError(f"mode is 'auto', 'forward' or 'reverse', not {mode!r}")
-    numbers, single = _numbers(argnums), isinstance(argnums, int)
-
-    def found(*args: Any) -> Any:
-        made = _jacobians(f, args, numbers, mode)
-        return made[0] if single else tuple(made)
-
-    return _left_alone(functools.wraps(f)(found))
-
-
-def hessian(f: Function, argnum: int = 0) -> Function:
-    """The second derivatives of ``f``, a function with a real scalar result, by one argument: an array of its
-    shape twice. Raises as :func:`grad` does."""
-    (number,) = _numbers(argnum)
-
-    def found(*args: Any) -> Any:
-        recorded, value, run, (array,) = _kept(f, (number,), args)
-        piece = run.piece
-        scalar = run.number_of(value)
-        real = np.asarray(value).dtype.kind == array.dtype.kind == "f"
-        if np.ndim(value) != 0 or not real or scalar is None:
-            raise TypeError(
-                f"hessian needs a function with a real scalar result: {recorded.name} gives "
-                f"{described(value)}"
-            )
-        if not piece.wrt:
-            return np.zeros(array.shape * 2, array.dtype)
-
-        def make() -> Graph:
-            table = pipeline.op_table()
-            first = joint(piece.graph, table, piece.wrt, [scalar], ones=True).graph
-            count = len(piece.graph.outputs)
-            second = joint(first, table, piece.wrt, [count]).graph
-            return _only(second, count + 1)
-
-        run_product = piece.compiled("hessian", make)
-        rows = [run_product(run.inputs, unit)[0] for unit in _units(array)]
-        return np.stack(rows).reshape(array.shape * 2) if rows else np.zeros(array.shape * 2, array.dtype)
-
-    return _left_alone(functools.wraps(f)(found))
-
-
-def _jacobians(f: Function, args: Sequence[Any], numbers: tuple[int, ...], mode: str) -> list[Any]:
-    recorded, value, run, wanted = _kept(f, numbers, args)
-    output = run.number_of(value)
-    if output is None or np.asarray(value).dtype.kind != "f" or any(a.dtype.kind != "f" for a in wanted):
-        raise TypeError(
-            f"jacobian needs a function of real arrays with one as its result: {recorded.name} gives "
-            f"{described(value)}"
-        )
-    result = np.asarray(value)
-    if mode == "forward" or (mode == "auto" and sum(a.size for a in wanted) < result.size):
-        made = []
-        for k, array in enumerate(wanted):
-            columns = []
-            for unit in _units(array):
-                directions = [unit if i == k else np.zeros_like(a) for i, a in enumerate(wanted)]
-                columns.append(np.asarray(_pushed(run, wanted, (output,), value, directions)))
-            stacked = np.stack(columns, axis=-1) if columns else np.zeros((*result.shape, 0))
-            made.append(stacked.reshape(result.shape + array.shape))
-        return made
-
-    run_product = _pulled(run.piece, (output,))
-    rows = [_by_argument(run, run_product(run.inputs, unit), wanted) for unit in _units(result)]
-    return [
-        np.stack([row[k] for row in rows]).reshape(result.shape + a.shape)
-        if rows
-        else np.zeros(result.shape + a.shape, a.dtype)
-        for k, a in enumerate(wanted)
-    ]
-
-
-def _units(array: Any) -> list[Any]:
-    """Arrays that are one at one place, in order."""
-    made = []
-    for place in range(array.size):
-        unit = np.zeros(array.shape, array.dtype)
-        unit.reshape(-1)[place] = 1
-        made.append(unit)
-    return made
-
-
-# -- functions that captured code does not look into ------------------------------------------------
-def _called(f: Function, make: Callable[[], _Gradient], of: Callable[[tuple[Any, Any]], Any]) -> Function:
-    made = make()
-
-    @functools.wraps(f)
-    def gradient(*args: object, **kwargs: object) -> Any:
-        return of(made(*args, **kwargs))
-
-    def again() -> tuple[Function, CaptureConfig]:
-        fresh = make()
-        return lambda *args, **kwargs: of(fresh(*args, **kwargs)), fresh.config
-
-    gradient._dyncomp_again = (gradient, again)  # type: ignore[attr-defined]
-    return _left_alone(gradient)
-
-
-def _left_alone(function: Any) -> Function:
-    found: Function = disable(function, recursive=False, reason="a derivative is compiled by itself")
-    return found
-
-
-def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not numbers or any(not isinstance(k, int) or isinstance(k, bool) or k < 0 for k in numbers):
         raise ValueError(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import pipeline
+from ..aot_autograd.expand import expand
 from ..aot_autograd.functionalize import functionalize
 from ..api import SESSION, compile_with
 from ..capture.entries.config import CaptureConfig
@@ -28,10 +29,6 @@ MOST_STEPS = 256
 MOST_OPS = 20_000
 
 
-class NoResult(NotDifferentiableError):
-    """A graph without a result of the kind that is differentiated."""
-
-
 class Piece:
     """A captured graph, the numbers of its inputs that are differentiated by, and what was compiled of it."""
 
@@ -42,21 +39,7 @@ class Piece:
         self.wrt = wrt
         self.options = options
         self.examples = examples
-        self._compiled: dict[object, Callable[..., Any]] = {}
-
-    def compiled(self, key: object, make: Callable[[], Graph]) -> Callable[..., Any]:
-        """A graph made of this one, compiled: ``run(inputs, *more)`` gives the list of its outputs."""
-        call = self._compiled.get(key)
-        if call is None:
-            call = self._compiled[key] = self.compile(make()).call
-        count = len(self.graph.inputs)
-        chosen = call
-
-        def run(inputs: Sequence[Any], *more: Any) -> Sequence[Any]:
-            results = chosen(*inputs[:count], *more, *inputs[count:])
-            return results if isinstance(results, (tuple, list)) else (results,)
-
-        return run
+        self.halved: Any = None  # a forward and a backward graph (``pullback.py``)
 
     def compile(self, graph: Graph) -> Compiled:
         return pipeline.run_pipeline(graph, self.options, self.examples, None, None)
@@ -83,6 +66,31 @@ class _Call(threading.local):
     runs: list[Run] | None = None
 
 
+def new_config(chosen: Options | None = None) -> CaptureConfig:
+    """Of functions that are captured whole, and whose every call runs the graph: no comparison with the
+    original, no waiting, and loops are in it."""
+    options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
+    config = SESSION.new_config(chosen or make_options(fullgraph=True, options=options))
+    config.compile_graph = _quietly
+    config.pins_trip_counts = True
+    config.make_native = None  # loops over numbers are no nodes
+    return config
+
+
+Extend = Callable[[Piece], Graph]
+
+
+def graph_of(piece: Piece) -> Graph:
+    return piece.graph
+
+
+def _quietly(
+    graph: Graph, options: Options, examples: Sequence[Any], owner: ArrayOwner | None, on_status: object
+) -> Compiled:
+    """Without floating-point warnings, for which the original would run."""
+    return pipeline.run_pipeline(graph, options, examples, owner, None)
+
+
 class Recorded:
     """``function``, compiled. ``extend(piece)`` gives the graph that a call runs: the captured one, and
     behind its outputs what is to come with them."""
@@ -92,19 +100,18 @@ class Recorded:
         function: Callable[..., Any],
         argnums: tuple[int, ...],
         extend: Callable[[Piece], Graph] = lambda piece: piece.graph,
+        options: Options | None = None,
+        wrt: tuple[int, ...] | None = None,
     ) -> None:
         self.function = function
         self.name = getattr(function, "__qualname__", repr(function))
         self.argnums = argnums
         self.extend = extend
         self.state = _Call()
-        # each call runs the graph: no comparison with the original, no waiting; and loops are in it
-        options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
-        config = SESSION.new_config(make_options(fullgraph=True, options=options))
-        config.compile_graph = self._compile
-        config.make_native = None  # loops over numbers are no nodes
-        self.config: CaptureConfig = config
-        self.compiled = compile_with(function, config)
+        self.wrt = wrt  # of argnums, those that it is differentiated by
+        self.config = new_config(options)
+        self.config.compile_graph = self._compile
+        self.compiled = compile_with(function, self.config)
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Run, list[Any]]:
         """The value, the run, and the arguments as the run had them."""
@@ -136,7 +143,7 @@ class Recorded:
                 f"argnums names argument {number} of {self.name}, which was called with {len(args)}"
             ) from None
         array = np.asarray(given)
-        if array.dtype.kind not in "fc":
+        if array.dtype.kind not in "fc" and (self.wrt is None or number in self.wrt):
             raise TypeError(
                 f"{self.name} is differentiated by floating-point numbers: argument {number} is "
                 f"{described(given)}"
@@ -155,14 +162,16 @@ class Recorded:
         """What capture calls with the graph of a call."""
         if owner is not None:
             raise NotDifferentiableError(f"{self.name} works on arrays that are not NumPy's")
-        whole = functionalize(graph, pipeline.op_table())
-        wrt = tuple(k for k, e in enumerate(examples) if any(e is a for a in self.state.wanted))
+        table = pipeline.op_table()
+        whole = expand(functionalize(graph, table), table)
+        wanted = self.state.wanted if self.wrt is None else [self.state.wanted[k] for k in self.wrt]
+        wrt = tuple(k for k, e in enumerate(examples) if any(e is a for a in wanted))
         if {index for index, _ in whole.mutations} & set(wrt):
             raise NotDifferentiableError(f"{self.name} writes into an argument that it is differentiated by")
         piece = Piece(whole, wrt, options, examples)
         compiled = piece.compile(self.extend(piece))
         piece.examples = ()
-        count = len(whole.outputs)
+        count = sum(not out.hidden for out in whole.outputs)
         run = compiled.call
         state = self.state
 

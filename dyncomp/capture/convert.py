@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import (
     ConstraintError,
     GraphBreakError,
+    NotBatchableError,
     NotDifferentiableError,
 )
 from ..frontends.base import memory_of
@@ -59,7 +60,7 @@ from .values.sets import SetValue
 MAX_ATTEMPTS = 60
 _MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
 # errors that the user asked for, which end the call
-_THE_USERS = (GraphBreakError, ConstraintError, NotDifferentiableError)
+_THE_USERS = (GraphBreakError, ConstraintError, NotDifferentiableError, NotBatchableError)
 assert handlers.data, "importing the package registers the handlers"
 
 

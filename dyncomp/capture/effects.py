@@ -23,6 +23,7 @@ class DeferredCall:
 
 def defer(tracer: Tracer, function: object, args: list[Value], kwargs: dict[str, Value]) -> None:
     """Make the call when the captured part ends, after the calls that were put off before."""
+    tracer.refuse_for_batch("output")
     tracer.steps += 1
     tracer.outside_changes += 1
     tracer.deferred.append(DeferredCall(function, args, kwargs, _place(tracer.frames[-1])))

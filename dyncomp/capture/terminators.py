@@ -12,6 +12,7 @@ from ..python_code.loops import Loop
 from .breaks import BREAKS, Break, Skip
 from .control import recursion
 from .control.exceptions import refuse_while_handling
+from .environment.regions import is_captured_whole
 from .frames import Frame
 from .lifetimes.loop_variables import kept_problem
 from .loops.idle_loops import LAYERS, goes_on_idle
@@ -70,7 +71,7 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
     if tracer.frames[-1] is not frame:
         raise AssertionError("a break was caught by a frame that is not the innermost")
     if tracer.breaks_are_errors:
-        raise GraphBreakError(_fullgraph_message(tracer, problem))
+        raise GraphBreakError(_fullgraph_message(tracer, problem), problem.break_id)
     refuse_while_handling(tracer)
     check_outer_frames(tracer, frame, problem.reason)
     loop = frame.info.outermost_loop(instr.index)
@@ -113,7 +114,7 @@ def check_outer_frames(tracer: Tracer, innermost: Frame, reason: str) -> None:
 def _can_be_resumed(caller: Frame, callee: Frame) -> bool:
     """Whether ``caller`` can go on behind its call of ``callee``."""
     resumption = callee.resumption
-    if resumption is None or resumption.frame is not caller:
+    if resumption is None or resumption.frame is not caller or is_captured_whole(callee.raw_code):
         return False
     return not caller.info.in_try[caller.current]
 
@@ -147,7 +148,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
         _break_loop(tracer, frame, outermost, None)
     if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
-        raise GraphBreakError(_fullgraph_message(tracer, problem))
+        raise GraphBreakError(_fullgraph_message(tracer, problem), problem.break_id)
     if is_native_loop(tracer, frame, loop):
         raise TraceEnd(LoopEnd(list(tracer.frames), loop, is_native=True))
     problem_of_loop = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)

@@ -163,12 +163,31 @@ class Tracer:
 
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""
+        if value.source is not None:
+            self.refuse_for_batch(f"a change of {value.describe()}, which it did not make,")
         self.steps += 1
         self.outside_changes += value.source is not None
         if self.watched is not None:
             self.watched.check_change(value)
         if value.source is not None and not any(v is value for v in self.mutated):
             self.mutated.append(value)
+
+    @property
+    def is_for_batch(self) -> bool:
+        """Whether what is traced now stands for what is computed for a batch."""
+        return any(regions.is_for_batches(frame.raw_code) for frame in self.frames)
+
+    def refuse_for_batch(self, what: str) -> None:
+        """Refuse what would happen once for each element, where what is traced stands for all of them."""
+        if self.is_for_batch and not any(regions.is_temporary(frame.raw_code) for frame in self.frames):
+            raise Break(
+                "unsupported-call", f"{what} in a function under vmap, which runs once for all elements"
+            )
+
+    def note_may_raise(self, value: ArrayValue) -> None:
+        """Have the graph compute a value, as doing so may raise (for a batch another node does)."""
+        if not self.is_for_batch:
+            self.may_raise.append(value)
 
     # -- objects to values --------------------------------------------------------------------
     def child(self, obj: object, source: Source) -> Value:

@@ -115,6 +115,69 @@ class DeviceLibrary:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputView:
+    """A result that shares memory: a strided window (in elements; sizes may be symbolic) on an input
+    (``of_input``) or on a result of the forward graph. ``stopped``: no derivative goes through it."""
+
+    of_input: bool
+    index: int
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    offset: Dim
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairBackward:
+    """A backward graph: ``run(*saved, *cotangents, *integers)`` gives the gradients by the inputs ``wrt``.
+
+    ``saved``: which of the saved values it takes; ``given``: which outputs of the forward graph it takes
+    cotangents of, in C order; ``integers``: names of the symbols whose values it takes. ``again()``: the pair
+    of this graph, for second derivatives (``None``: nothing in it has a derivative); it may raise
+    ``NotDifferentiableError``.
+    """
+
+    run: Callable[..., Sequence[Any]]
+    saved: tuple[int, ...]
+    given: tuple[int, ...]
+    wrt: tuple[int, ...]
+    integers: tuple[str, ...]
+    again: Callable[[], GradientPair | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientPair:
+    """A graph and its gradients, for a library's reverse mode.
+
+    ``forward(*inputs, *integers)`` gives ``count`` results, and then values that are only saved. Of these
+    outputs ``differentiable`` have derivatives. ``saved``: what backward graphs are given, inputs (``True``)
+    and outputs, and their numbers. ``backward(given, wanted)``: the backward graph where these outputs have
+    cotangents and these inputs want gradients, compiled when first asked for; ``None`` where nothing is to be
+    computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get
+    the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of symbols by name;
+    ``None`` where there are none. ``describe()``: what is saved, in words.
+    """
+
+    forward: Callable[..., Sequence[Any]]
+    backward: Callable[[Sequence[bool], Sequence[bool]], PairBackward | None]
+    count: int
+    differentiable: tuple[int, ...]
+    saved: tuple[tuple[bool, int], ...]
+    returned: tuple[int | OutputView, ...]
+    written: tuple[tuple[int, int], ...]
+    symbols: Callable[[Sequence[Any], Sequence[Any]], dict[str, int]] | None
+    describe: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Autograd:
+    """A library's own reverse mode. ``function(pair)``: a function of a graph's inputs and integers that
+    returns what the graph returns, with its derivatives known to the library."""
+
+    function: Callable[[GradientPair], Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayOwner:
     """How compiled graphs read and make a library's arrays, where these are not NumPy's.
 
@@ -128,6 +191,7 @@ class ArrayOwner:
     strides, offset, dtype name)`` is the array in this layout if nothing else sees the memory, and nobody
     holds it but the caller, else ``None``. ``devices``: how
     arrays that are not in the computer's own memory are dealt with, if they can be.
+    ``autograd``: the library's reverse mode, where it has one.
     ``threads``: the installed package on whose OpenMP runtime the library works: compiled code takes its
     threads, too.
     """
@@ -144,6 +208,7 @@ class ArrayOwner:
     taken: Callable[..., Any] | None = None
     devices: DeviceLibrary | None = None
     threads: str = ""
+    autograd: Autograd | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +438,10 @@ class Frontend(Protocol):
     ) -> tuple[str, str, Any] | None:
         """What a block ``with cls(*args, **kwargs)`` sets for the captured code in it: the name of a mode
         (``TraceContext.modes``), a key, and the value; ``None`` where it is no such class."""
+        ...
+
+    def acts_when_made(self, cls: type) -> bool:
+        """Whether such an object sets its mode when it is made, not when its block begins."""
         ...
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:

@@ -32,6 +32,15 @@ def concrete(value: object, symbols: Symbols) -> Any:
     return value
 
 
+def symbols_in(value: object) -> set[str]:
+    """The names of the symbols that occur in ``value``, also inside containers."""
+    if isinstance(value, SymInt):
+        return value.symbols()
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return set().union(*map(symbols_in, value)) if isinstance(value, (tuple, list)) else set()
+
+
 def has_symbols(value: object) -> bool:
     """Whether a symbolic integer occurs in ``value``."""
     kind = type(value)

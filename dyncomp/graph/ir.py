@@ -162,11 +162,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """An input: its value, how it is passed (see ``KINDS``) and the user's name for it."""
+    """An input: its value, how it is passed (see ``KINDS``) and the user's name for it. ``differentiated``:
+    the arrays' library records derivatives by it."""
 
     var: Var
     kind: str = "array"
     label: str = ""
+    differentiated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +190,14 @@ class SymbolBinding:
 @dataclass(frozen=True, slots=True)
 class ViewOf:
     """An output that shares memory: a strided window (in elements) on input or output number
-    ``index`` (``kind`` ``"input"`` or ``"output"``)."""
+    ``index`` (``kind`` ``"input"`` or ``"output"``). ``stopped``: no derivative goes through it."""
 
     kind: str
     index: int
     shape: tuple[Dim, ...]
     strides: tuple[Dim, ...]
     offset: Dim
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,20 +299,30 @@ class GraphBuilder:
         self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
         # copies that the program sees as views of another value's memory: their names, and that value's
         self.seen_as_views: dict[str, str] = {}
+        self.differentiated: set[str] = set()  # names of inputs that are (see GraphInput)
+        self.producers: dict[str, Node] = {}
         self._counter = 0
+
+    def producer(self, var: Var) -> Node | None:
+        """The node whose output ``var`` is; ``None`` for an input."""
+        return self.producers.get(var.name)
 
     def fresh(self, type: ArrayType, prefix: str = "v") -> Var:
         var = Var(f"{prefix}{self._counter}", type)
         self._counter += 1
         return var
 
-    def add_input(self, type: ArrayType, kind: str = "array", label: str = "") -> Var:
+    def add_input(
+        self, type: ArrayType, kind: str = "array", label: str = "", differentiated: bool = False
+    ) -> Var:
         if kind == "array":
             self.device = self.device or type.device
         elif self.device is not None:
             type = replace(type, device=self.device)
         var = Var(f"in{len(self.inputs)}", type)
-        self.inputs.append(GraphInput(var, kind, label))
+        self.inputs.append(GraphInput(var, kind, label, differentiated))
+        if differentiated:
+            self.differentiated.add(var.name)
         return var
 
     def bind_symbol(self, symbol: SymInt, kind: str, index: int, axis: int = 0) -> None:
@@ -328,7 +341,10 @@ class GraphBuilder:
         inferred = self.table[op].meta(*[v.type for v in inputs], **params)
         several = isinstance(inferred, tuple)
         outputs = tuple(map(self.fresh, inferred)) if several else (self.fresh(inferred),)
-        self.nodes.append(Node(op, inputs, tuple(params.items()), outputs, loc or self.loc))
+        node = Node(op, inputs, tuple(params.items()), outputs, loc or self.loc)
+        self.nodes.append(node)
+        for var in outputs:
+            self.producers[var.name] = node
         return outputs if several else outputs[0]
 
     def _emit_copy(self, inputs: tuple[Var, ...], loc: Loc | None) -> None:

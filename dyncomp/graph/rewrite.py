@@ -13,15 +13,25 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Unsupported, VerifyError
-from ..symbolic.integers import Dim, SymInt, hint, same
-from .ir import COPY, ArrayType, Graph, GraphBuilder, GraphOutput, Node, OpTable, Var, same_shape, same_type
+from ..symbolic.integers import Dim, SymInt, hint, product, same
+from .ir import (
+    COPY,
+    ArrayType,
+    Graph,
+    GraphBuilder,
+    GraphOutput,
+    Node,
+    OpTable,
+    Var,
+    ViewOf,
+    contiguous_strides,
+    same_shape,
+    same_type,
+)
 
 
 class Rebuilder(GraphBuilder):
-    """A builder with the inputs and symbols of ``graph``: keeps old nodes, appends new ones.
-
-    ``producer`` finds the node that computes a value.
-    """
+    """A builder with the inputs and symbols of ``graph``: keeps old nodes, appends new ones."""
 
     def __init__(self, graph: Graph, table: OpTable) -> None:
         super().__init__(table, graph.env, graph.name)
@@ -29,7 +39,6 @@ class Rebuilder(GraphBuilder):
         self.inputs = list(graph.inputs)
         self.symbols = list(graph.symbols)
         self.device = graph.device
-        self.producers: dict[str, Node] = {}
         self._counter = _next_number(graph)
 
     def keep(self, node: Node) -> None:
@@ -37,18 +46,6 @@ class Rebuilder(GraphBuilder):
         self.nodes.append(node)
         for var in node.outputs:
             self.producers[var.name] = node
-
-    def emit(self, op: str, *inputs: Var, loc: Any = None, **params: Any) -> Any:
-        count = len(self.nodes)
-        result = super().emit(op, *inputs, loc=loc, **params)
-        for node in self.nodes[count:]:
-            for var in node.outputs:
-                self.producers[var.name] = node
-        return result
-
-    def producer(self, var: Var) -> Node | None:
-        """The node whose output ``var`` is; ``None`` for an input."""
-        return self.producers.get(var.name)
 
     def rebuilt(
         self, outputs: Sequence[GraphOutput], mutations: Sequence[tuple[int, Var]], **changes: Any
@@ -195,6 +192,62 @@ def emit_reshape(builder: GraphBuilder, value: Var, shape: tuple[Dim, ...]) -> V
         return builder.emit("reshape", value, shape=shape)
     except (ValueError, TypeError):
         return builder.emit("reshape", builder.emit("contiguous", value), shape=shape)
+
+
+def emit_window(builder: GraphBuilder, base: Var, view: ViewOf) -> Var:
+    """The value of an output that is a view of ``base``: by a reshape, slices and a transposition where these
+    are known to do, else by ``as_strided``."""
+    moving = [axis for axis, dim in enumerate(view.shape) if not same(dim, 1)]
+    moving.sort(key=lambda axis: -abs(hint(view.strides[axis])))
+    shape = tuple(view.shape[axis] for axis in moving)
+    found: Var
+    params = _slices(base.type, view, moving)
+    dense = same_shape(contiguous_strides(shape), tuple(view.strides[axis] for axis in moving))
+    if base.type.is_contiguous and dense:
+        count = product(shape)
+        if same(count, base.type.size):
+            found = emit_reshape(builder, base, shape)
+        else:
+            flat = emit_reshape(builder, base, (base.type.size,))
+            run = builder.emit("strided_slice", flat, starts=(view.offset,), sizes=(count,), steps=(1,))
+            found = emit_reshape(builder, run, shape)
+    elif params is not None:
+        found = emit_reshape(builder, builder.emit("strided_slice", base, **params), shape)
+    else:
+        kept: dict[str, Any] = {"shape": view.shape, "strides": view.strides, "offset": view.offset}
+        made: Var = builder.emit("as_strided", base, **kept)
+        return made
+    back = tuple(sorted(range(len(moving)), key=moving.__getitem__))
+    if back != tuple(range(len(moving))):
+        found = builder.emit("transpose", found, perm=back)
+    return emit_reshape(builder, found, view.shape)
+
+
+def _slices(base: ArrayType, view: ViewOf, moving: Sequence[int]) -> dict[str, Any] | None:
+    """Of a base in C order and a view whose axes ``moving`` each go along another axis of the base, in order:
+    the slices. ``None`` where there are none, or where it depends on symbolic sizes."""
+    numbers = (*base.shape, *base.strides, view.offset, *view.strides)
+    if not base.is_contiguous or not all(isinstance(n, int) for n in numbers):
+        return None
+    starts: list[Any] = []
+    steps: list[Any] = []
+    sizes: list[Any] = []
+    rest: Any = view.offset
+    left = list(moving)
+    for size, stride in zip(base.shape, base.strides):
+        start, rest = divmod(rest, stride)
+        count, step = 1, 1
+        if left and abs(hint(view.strides[left[0]])) >= hint(stride) and size != 1:
+            axis = left.pop(0)
+            step, odd = divmod(hint(view.strides[axis]), hint(stride))
+            count = hint(view.shape[axis])
+            if odd or not 0 <= start + (count - 1) * step < hint(size):
+                return None
+        starts.append(start)
+        steps.append(step)
+        sizes.append(count)
+    whole = not left and rest == 0 and all(0 <= k < hint(n) for k, n in zip(starts, base.shape))
+    return {"starts": tuple(starts), "sizes": tuple(sizes), "steps": tuple(steps)} if whole else None
 
 
 def frozen_key(value: object) -> Any:

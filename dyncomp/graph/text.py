@@ -80,7 +80,8 @@ def _input_lines(graph: Graph) -> list[str]:
     lines = []
     for inp in graph.inputs:
         label = f"  {inp.label!r}" if inp.label else ""
-        lines.append(f"# {inp.var.name}: {print_type(inp.var.type)}  {inp.kind}{label}")
+        kind = f"{inp.kind} differentiated" if inp.differentiated else inp.kind
+        lines.append(f"# {inp.var.name}: {print_type(inp.var.type)}  {kind}{label}")
     return lines
 
 
@@ -138,6 +139,7 @@ def print_output(graph: Graph, out: GraphOutput) -> str:
         inside = ", ".join(map(print_value, (view.shape, view.strides, view.offset)))
         opening = "view(" if view.kind == "input" else f"view_of({view.index}, "
         text = f"{opening}{text}, {inside})"
+        text = f"stopped({text})" if view.stopped else text
     if out.kind != "array":
         text = f"{out.kind}({text})"
     if out.readonly:
@@ -229,6 +231,7 @@ def to_function(text: str, table: Mapping[str, Any]) -> Callable[..., Any]:
         scalar=lambda array: array[()],
         python=lambda array: array.item(),
         readonly=lambda array: array,
+        stopped=lambda array: array,
         hidden=lambda array: array,
     )
     names.update({name: row.ref for name, row in table.items()})
@@ -344,7 +347,9 @@ class _Parser:
             return
         type_text, kind, *label = rest.split("  ", 2)
         var = self._define(name, self._type(type_text))
-        self.inputs.append(GraphInput(var, kind, ast.literal_eval(label[0]) if label else ""))
+        kind, _, differentiated = kind.partition(" ")
+        text = ast.literal_eval(label[0]) if label else ""
+        self.inputs.append(GraphInput(var, kind, text, bool(differentiated)))
 
     def _symbol(self, statement: ast.Assign, comment: str) -> None:
         (target,) = statement.targets
@@ -387,6 +392,7 @@ class _Parser:
         hidden, expr = _unwrapped(expr, ("hidden",))
         readonly, expr = _unwrapped(expr, ("readonly",))
         kind, expr = _unwrapped(expr, ("scalar", "python", "host"))
+        stopped, expr = _unwrapped(expr, ("stopped",))
         if not isinstance(expr, ast.Call):
             return GraphOutput(self._var(expr), kind or "array", None, bool(hidden), bool(readonly))
         arguments = list(expr.args)
@@ -395,9 +401,9 @@ class _Parser:
         shape, strides, offset = (self._value(a) for a in arguments[1:])
         if index < 0:
             index = [inp.var.name for inp in self.inputs].index(var.name)
-            view = ViewOf("input", index, shape, strides, offset)
+            view = ViewOf("input", index, shape, strides, offset, bool(stopped))
         else:
-            view = ViewOf("output", index, shape, strides, offset)
+            view = ViewOf("output", index, shape, strides, offset, bool(stopped))
         return GraphOutput(var, kind or "array", view, bool(hidden), bool(readonly))
 
     def _define(self, name: str, type: ArrayType) -> Var:

@@ -37,7 +37,7 @@ from .lowering.emit import Emitted, work_of
 from .lowering.fourier_routines import fourier_routine
 from .lowering.kinds import Lowering, output_strides
 from .lowering.matrix_routines import matrix_routine
-from .lowering.values import Storage, Value, place_of
+from .lowering.values import Storage, Value, place_of, storage_of
 from .memory import MemoryPlan
 from .schedule import (
     CallBlas,
@@ -243,7 +243,7 @@ class Planner:
     def _may_be_kept(self, operand: Operand, filled: Filled | None) -> bool:
         """Whether an operand may be the same at every call."""
         if filled is None:
-            return self._may_stay(place_of(operand.value).storage)
+            return self._may_stay(storage_of(operand.value))
         return filled.main >= 0 and all(map(self._may_stay, filled.sources))
 
     def _may_stay(self, storage: Storage) -> bool:

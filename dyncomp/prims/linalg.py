@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, complex64, complex128, float32, float64
+from ..dtypes import DType, complex64, complex128, float32, float64, int64
 from ..graph.ir import ArrayType, array_type, contiguous_strides
 from ..symbolic.integers import Dim, product, sym_min
 from .kit import Array, require
@@ -77,6 +77,31 @@ def solve_meta(a: ArrayType, b: ArrayType) -> ArrayType:
     return stacked(a.dtype, [a, b], (n, b.shape[-1]))
 
 
+def factored_meta(a: ArrayType) -> tuple[ArrayType, ArrayType]:
+    n, _ = _check(a, "lu_factor", True)
+    if a.dtype is not float64 or a.ndim != 2:
+        raise TypeError("lu_factor is for one matrix of float64")
+    return array_type(a.dtype, (n, n), a.device), array_type(int64, (n,), a.device)
+
+
+def solve_factored_meta(
+    a: ArrayType, factors: ArrayType, pivots: ArrayType, b: ArrayType, *, transposed: bool
+) -> ArrayType:
+    if not shapes_equal(factors.shape, a.shape) or not shapes_equal(pivots.shape, a.shape[:1]):
+        raise ValueError("solve_factored: factors of another matrix")
+    return solve_meta(a, b)
+
+
+def triangular_meta(a: ArrayType, b: ArrayType, *, lower: bool, left: bool) -> ArrayType:
+    n, _ = _check(a, "solve_triangular", True)
+    if a.dtype is not b.dtype:
+        raise TypeError("solve_triangular needs operands of one dtype")
+    fits = a.ndim == b.ndim and shapes_equal(a.shape[:-2], b.shape[:-2])
+    if not fits or not dims_equal(b.shape[-2 if left else -1], n):
+        raise ValueError(f"solve_triangular: shapes {a.shape} and {b.shape} do not fit")
+    return array_type(a.dtype, b.shape, a.device)
+
+
 def qr_meta(x: ArrayType, *, mode: str = "reduced") -> tuple[ArrayType, ArrayType]:
     rows, columns = _check(x, "qr")
     if mode not in ("reduced", "complete"):
@@ -125,6 +150,42 @@ def slogdet_ref(x: Array) -> tuple[Array, Array]:
 
 def cholesky_ref(x: Array, *, upper: bool = False) -> Array:
     return np.linalg.cholesky(x, upper=upper)
+
+
+def factored_ref(a: Array) -> tuple[Array, Array]:
+    """By rows, the largest element of a column first. The factors are those of LAPACK, transposed."""
+    lu = np.array(a)
+    pivots = np.arange(1, len(a) + 1)
+    for k in range(len(a)):
+        best = k + int(np.argmax(np.abs(lu[k:, k])))
+        if lu[best, k] == 0:
+            raise np.linalg.LinAlgError("Singular matrix")
+        pivots[k] = best + 1
+        lu[[k, best]] = lu[[best, k]]
+        lu[k + 1 :, k] /= lu[k, k]
+        lu[k + 1 :, k + 1 :] -= np.outer(lu[k + 1 :, k], lu[k, k + 1 :])
+    return np.ascontiguousarray(lu.T), pivots
+
+
+def solve_factored_ref(a: Array, factors: Array, pivots: Array, b: Array, *, transposed: bool) -> Array:
+    lower = np.tril(factors.T, -1) + np.eye(len(a))
+    upper = np.triu(factors.T)
+    order = np.arange(len(a))
+    for k, best in enumerate(pivots):
+        order[[k, best - 1]] = order[[best - 1, k]]
+    if not transposed:
+        return np.linalg.solve(upper, np.linalg.solve(lower, b[order]))
+    found = np.empty_like(b)
+    found[order] = np.linalg.solve(lower.T, np.linalg.solve(upper.T, b))
+    return found
+
+
+def triangular_ref(a: Array, b: Array, *, lower: bool, left: bool) -> Array:
+    triangle = np.tril(a) if lower else np.triu(a)
+    if left:
+        return np.ascontiguousarray(np.linalg.solve(triangle, b))
+    turned = np.linalg.solve(np.swapaxes(triangle, -1, -2), np.swapaxes(b, -1, -2))
+    return np.ascontiguousarray(np.swapaxes(turned, -1, -2))
 
 
 def qr_ref(x: Array, *, mode: str = "reduced") -> tuple[Array, Array]:
@@ -191,6 +252,38 @@ def solve_samples() -> Iterator[Sample]:
         yield Sample((stack, data(dtype, (2, 3, 4), 2)), {}, f"{dtype}-stack")
 
 
+def factored_samples() -> Iterator[Sample]:
+    for n in (1, 3, 8):
+        a = data(float64, (n, n), 1) + np.eye(n)
+        yield Sample((a,), {}, f"{n}")
+        yield Sample((a.T,), {}, f"transposed-{n}")
+
+
+def solve_factored_samples() -> Iterator[Sample]:
+    for n in (1, 3, 8):
+        a = data(float64, (n, n), 1) + np.eye(n)
+        for transposed in (False, True):
+            for shape in ((n,), (n, 2)):
+                right = data(float64, shape, 2)
+                label = f"{n}-{len(shape)}-{transposed}"
+                yield Sample((a, *factored_ref(a), right), {"transposed": transposed}, label)
+
+
+def triangular_samples() -> Iterator[Sample]:
+    for dtype in LAPACK:
+        a = _well_conditioned(data(dtype, (4, 4), 1))
+        for lower in (True, False):
+            for left in (True, False):
+                params = {"lower": lower, "left": left}
+                label = f"{dtype}-{lower}-{left}"
+                b = data(dtype, (4, 3) if left else (3, 4), 2)
+                yield Sample((a, b), params, label)
+                yield Sample((a.T, np.asfortranarray(b)), params, f"{label}-transposed")
+        stack = _well_conditioned(data(dtype, (2, 3, 3), 1))
+        params = {"lower": True, "left": True}
+        yield Sample((stack, data(dtype, (2, 3, 4), 2)), params, f"{dtype}-stack")
+
+
 _SQUARE = ((3, 3), (1, 1), (8, 8))
 _ANY_SHAPE = ((5, 3), (3, 3), (3, 5), (1, 1))
 
@@ -208,15 +301,17 @@ def routine(
     doc: str,
     lapack: str = "",
     when: tuple[tuple[str, object], ...] = (),
+    passed: tuple[str, ...] = (),
+    dtypes: tuple[DType, ...] = LAPACK,
 ) -> OpDef:
     return OpDef(
         name,
         params,
         meta,
         ref,
-        lower=Extern(lapack, when),
+        lower=Extern(lapack, when, passed),
         samples=samples,
-        dtypes=LAPACK,
+        dtypes=dtypes,
         tolerance=Tolerance(256.0),
         doc=doc,
     )
@@ -231,6 +326,38 @@ ROWS: tuple[OpDef, ...] = (
         solve_samples,
         "The solution x of a @ x = b for a vector b (one matrix) or a stack of matrices.",
         lapack="solve",
+    ),
+    routine(
+        "lu_factor",
+        (),
+        factored_meta,
+        factored_ref,
+        factored_samples,
+        "The factors of one matrix as LAPACK packs them, transposed, and its pivots: for `solve_factored`.",
+        lapack="factored",
+        dtypes=(float64,),
+    ),
+    routine(
+        "solve_factored",
+        ("transposed",),
+        solve_factored_meta,
+        solve_factored_ref,
+        solve_factored_samples,
+        "The solution x of a @ x = b, or of a.T @ x = b if `transposed`, by what `lu_factor` gives of a.",
+        lapack="solve_factored",
+        passed=("transposed",),
+        dtypes=(float64,),
+    ),
+    routine(
+        "solve_triangular",
+        ("lower", "left"),
+        triangular_meta,
+        triangular_ref,
+        triangular_samples,
+        "The solution x of a @ x = b (`left`) or x @ a = b for matrices b. Of a only the triangle with its "
+        "diagonal is read, the lower or the upper one.",
+        lapack="triangular",
+        passed=("lower", "left"),
     ),
     routine(
         "inv",

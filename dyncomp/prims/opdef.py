@@ -11,6 +11,7 @@ from typing import Any
 
 from ..dataclass import dataclass, field
 from ..dtypes import ALL, DType
+from ..errors import DyncompError, NotDifferentiableError
 from .scalar_types import ScalarOp
 
 
@@ -106,23 +107,29 @@ class Scan:
 class Extern:
     """Computed by a library's own routine: the row's ``ref`` is called on arrays. ``pure`` always.
 
-    ``lapack``: the runtime's function for one float64 matrix; ``when``: the params for which there is one.
-    ``package``: that of the routine, if dyncomp does not need it.
+    ``lapack``: the runtime's function for one float64 matrix; ``when``: the params for which there is one;
+    ``passed``: those that it takes, before the arrays. ``package``: that of the routine, if dyncomp does not
+    need it.
     ``transform``: of a Fourier transform whose rows the runtime shares among threads, whether its input is
     real, whether its result is, and whether it is an inverse transform.
     """
 
     lapack: str = ""
     when: tuple[tuple[str, object], ...] = ()
+    passed: tuple[str, ...] = ()
     transform: tuple[bool, bool, bool] | None = None
     package: str = ""
 
 
 @dataclass(frozen=True)
-class Control:
-    """Structured control flow over sub-graphs in the params."""
+class Marker:
+    """Replaced by a pass before a graph is lowered (``markers.py``). ``variables(number of inputs,
+    **params)``: how many of its last inputs are variables of a derivative or elements of a batch, which
+    nothing may write to; ``refusal`` is raised where something does, with ``written`` and the place."""
 
-    kind: str
+    variables: Callable[..., int] = lambda count, **params: 0
+    refusal: type[DyncompError] = NotDifferentiableError
+    written: str = "a function writes into an argument that it is differentiated by"
 
 
 Lowering = (
@@ -137,7 +144,7 @@ Lowering = (
     | Convolve
     | Scan
     | Extern
-    | Control
+    | Marker
 )
 
 
@@ -169,6 +176,8 @@ class OpDef:
     ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
     ``no_derivative``: why it has none; ``no_derivative_by``: the inputs by which it has none, and why.
+    ``batch(operands, **params)`` is its batching rule (of prims, see ``batching/operands.py``);
+    ``not_batchable``: why it has none.
     ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
     and ``jvp`` are made (``pointwise/partials.py``).
     ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
@@ -191,6 +200,8 @@ class OpDef:
     jvp: Callable[..., Any] | None = None
     no_derivative: str = ""
     no_derivative_by: Mapping[int, str] = field(default_factory=dict)
+    batch: Callable[..., Any] | None = None
+    not_batchable: str = ""
     samples: Callable[[], Iterable[Sample]] | None = None
     dtypes: tuple[DType, ...] = ALL
     tolerance: Tolerance = Tolerance()
@@ -211,7 +222,7 @@ class OpDef:
 
     @property
     def is_prim(self) -> bool:
-        return self.lower is not None
+        return self.lower is not None and not self.is_marker
 
     @property
     def is_view(self) -> bool:
@@ -240,8 +251,17 @@ class OpDef:
         return 1 if isinstance(self.lower, Gather) else None
 
     @property
+    def is_marker(self) -> bool:
+        return isinstance(self.lower, Marker)
+
+    @property
     def is_extern(self) -> bool:
         return isinstance(self.lower, Extern)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it gives the same a second time: a function of the program may not."""
+        return "callee" not in self.params
 
     @property
     def may_raise(self) -> bool:

@@ -3,16 +3,18 @@ routines of libraries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..device import CPU
 from ..dtypes import DType, float64, int32
 from ..graph.ir import ArrayType, Callee, array_type
 from ..symbolic.integers import Dim
-from .kit import pointwise_type, quiet
+from .kit import Array, pointwise_type, quiet, type_of
 from .opdef import Extern, OpDef, Sample
 from .samples import data
 
@@ -119,6 +121,64 @@ def _first_columns(arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[A
     return (arrays[0][:, : numbers[0]],)
 
 
+@dataclass(frozen=True, eq=False)
+class ForEach:
+    """An op, called for each element of a batch, which is axis 0 of its ``batched`` inputs."""
+
+    meta: Callable[..., Any]
+    ref: Callable[..., Any]
+    params: Mapping[str, Any]
+    batched: tuple[bool, ...]
+
+    def types(self, inputs: Sequence[ArrayType]) -> tuple[ArrayType, ...]:
+        single = [
+            replace(t, shape=t.shape[1:], strides=t.strides[1:]) if has else t
+            for t, has in zip(inputs, self.batched)
+        ]
+        found = self.meta(*single, **self.params)
+        size = inputs[self.batched.index(True)].shape[0]
+        results = found if isinstance(found, tuple) else (found,)
+        return tuple(array_type(t.dtype, (size, *t.shape), t.device) for t in results)
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        made = [
+            np.empty(t.shape, t.dtype.numpy)  # type: ignore[arg-type]
+            for t in self.types(tuple(map(type_of, arrays)))
+        ]
+        for i in range(len(arrays[self.batched.index(True)])):
+            given = [a[i, ...] if has else a for a, has in zip(arrays, self.batched)]
+            found = self.ref(*given, **self.params)
+            for whole, part in zip(made, found if isinstance(found, tuple) else (found,), strict=True):
+                if part.shape != whole.shape[1:]:
+                    raise ValueError(f"results of shapes {part.shape} and {whole.shape[1:]}")
+                whole[i] = part
+        return tuple(made)
+
+
+def for_each_meta(*types: ArrayType, callee: Callee) -> Any:
+    made = callee.function.types(types)  # type: ignore[attr-defined]
+    return made if len(made) > 1 else made[0]
+
+
+def for_each_ref(*arrays: Array, callee: Callee) -> Any:
+    made = callee.function(*arrays)
+    return made if len(made) > 1 else made[0]
+
+
+def for_each_samples() -> Iterator[Sample]:
+    x = data(float64, (4, 3))
+    single = ForEach(lambda x, y: array_type(float64, (3, 3)), np.outer, {}, (True, False))
+    yield Sample((x, x[0]), {"callee": Callee(single, "outer", (), ())}, "one result")
+    several = ForEach(
+        lambda x: (array_type(float64, ()), array_type(float64, (3,))), _sum_and_more, {}, (True,)
+    )
+    yield Sample((x,), {"callee": Callee(several, "sum and more", (), ())}, "several")
+
+
+def _sum_and_more(x: Array) -> tuple[Any, ...]:
+    return np.asarray(x.sum()), x + 1.0
+
+
 ROWS: tuple[OpDef, ...] = (
     OpDef(
         "python_call",
@@ -148,5 +208,14 @@ ROWS: tuple[OpDef, ...] = (
         samples=routine_samples,
         doc="A routine of a library (such as one of torch) that changes nothing: called with the arrays and "
         "with integers, it gives a tuple of arrays, which are taken in C order.",
+    ),
+    OpDef(
+        "for_each",
+        ("callee",),
+        for_each_meta,
+        for_each_ref,
+        lower=Extern(),
+        samples=for_each_samples,
+        doc="An op whose routine takes no stacks, called for each element of a batch.",
     ),
 )

@@ -376,6 +376,16 @@ ROWS: tuple[OpDef, ...] = (
         doc="A window on the input's memory: strides and offset in elements from its first element.",
     ),
     OpDef(
+        "stop_gradient",
+        (),
+        lambda x: x,
+        lambda x: x.view(),
+        lower=View(lambda x, index: tuple(index), "stop_gradient"),
+        samples=copy_samples,
+        tolerance=_EXACT,
+        doc="The input itself, through which no derivative goes.",
+    ),
+    OpDef(
         "update_slice",
         ("starts", "sizes", "steps"),
         update_meta(slice_meta, "update_slice"),

@@ -15,11 +15,13 @@ from . import (
     fft,
     index,
     linalg,
+    markers,
     python_call,
     reduce,
     shape,
     sort,
 )
+from .batching.collect import with_batching
 from .composite import joins, linear, math, nn, reductions
 from .composite.kit import meta_by_decomposition
 from .derivatives.collect import with_derivatives
@@ -45,6 +47,7 @@ PRIM_FAMILIES = (
     linalg,
     dynamic,
     python_call,
+    markers,
 )
 COMPOSITE_FAMILIES = (math, reductions, joins, linear, nn)
 
@@ -53,7 +56,7 @@ def _build() -> Mapping[str, OpDef]:
     builder = OpTableBuilder()
     for family in PRIM_FAMILIES:
         for row in family.ROWS:
-            builder.add(with_derivatives(row))
+            builder.add(with_batching(with_derivatives(row)))
     for family in COMPOSITE_FAMILIES:
         for row in family.ROWS:
             assert row.decomp is not None

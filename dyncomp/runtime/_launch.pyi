@@ -82,6 +82,15 @@ def lapack_available() -> bool:
 def solve(a: Any, b: Any) -> Any:
     """``np.linalg.solve`` of a matrix of float64 and a vector or matrix."""
 
+def factored(matrix: Any) -> tuple[Any, Any]:
+    """The factors of a matrix of float64, transposed, and LAPACK's pivots."""
+
+def solve_factored(transposed: bool, a: Any, factors: Any, pivots: Any, b: Any) -> Any:
+    """The solution for ``b`` of a matrix ``a``, or of its transpose, by what ``factored(a)`` gave."""
+
+def triangular(lower: bool, left: bool, a: Any, b: Any) -> Any:
+    """x of ``a @ x = b`` (``left``) or ``x @ a = b``, for a triangle of ``a`` and a matrix ``b``."""
+
 def inverse(matrix: Any) -> Any:
     """``np.linalg.inv`` of a matrix of float64."""
 

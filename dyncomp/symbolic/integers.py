@@ -530,7 +530,30 @@ def _divide(op: str, numerator: Dim, divisor: Dim, env: ShapeEnv) -> Dim:
             return make(quotient, numerator.constant // divisor, env)
     elif not env.decide(divisor, "!="):
         raise ZeroDivisionError("integer division or modulo by zero")
+    elif (exact := _exact_quotient(numerator, divisor)) is not None:
+        return exact if op == "floordiv" else 0
     return _opaque(op, (numerator, divisor), env)
+
+
+def _exact_quotient(numerator: Dim, divisor: Dim) -> Dim | None:
+    """``numerator / divisor`` where the divisor is one term, which is a factor of each of the numerator's."""
+    if not isinstance(numerator, SymInt) or not isinstance(divisor, SymInt):
+        return None
+    if numerator.constant or divisor.constant or len(divisor.terms) != 1:
+        return None
+    ((factor, scale),) = divisor.terms
+    quotient: dict[Monomial, int] = {}
+    for monomial, count in numerator.terms:
+        left = list(monomial)
+        for atom in factor:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if count % scale:
+            return None
+        quotient[tuple(left)] = count // scale
+    constant = quotient.pop((), 0)
+    return make(quotient, constant, numerator.env)
 
 
 def _opaque(op: str, args: tuple[Dim, ...], env: ShapeEnv) -> Dim:

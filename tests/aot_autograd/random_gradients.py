@@ -76,13 +76,23 @@ def program(seed: int) -> tuple[str, int]:
     return "\n".join(["def f(x, y):", *lines, f"    return {end}", ""]), n
 
 
-def difference(seed: int) -> str:
+def with_breaks(text: str, seed: int) -> str:
+    """The program with graph breaks in some places."""
+    rng = random.Random(-seed - 1)
+    first, *lines = text.splitlines(True)
+    made = ["    graph_break()\n" * (rng.random() < 0.5) + line for line in lines]
+    return "".join([first, "    graph_break()\n", *made])
+
+
+def difference(seed: int, breaks: bool = False) -> str:
     """How the gradients of a program differ from central differences; nothing where they do not, or where
     these say nothing (kinks, infinite values)."""
     text, n = program(seed)
-    name = f"<gradients {seed}>"
+    if breaks:
+        text = with_breaks(text, seed)
+    name = f"<gradients {seed} {breaks}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    space: dict[str, object] = {"np": np}
+    space: dict[str, object] = {"np": np, "graph_break": dyncomp.graph_break}
     exec(compile(text, name, "exec"), space)
     f = space["f"]
     rng = np.random.default_rng(seed)
@@ -111,10 +121,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--breaks", action="store_true", help="with graph breaks in random places")
     options = parser.parse_args()
     wrong = 0
     for seed in range(options.first, options.first + options.count):
-        found = difference(seed)
+        found = difference(seed, options.breaks)
         if found:
             wrong += 1
             print(f"--- seed {seed}\n{found}\n", flush=True)

@@ -8,9 +8,10 @@ import pytest
 import dyncomp
 from dyncomp.aot_autograd.functionalize import functionalize
 from dyncomp.aot_autograd.joint import joint
+from dyncomp.dtypes import float64
 from dyncomp.errors import NotDifferentiableError
 from dyncomp.graph.interp import run
-from dyncomp.graph.ir import verify
+from dyncomp.graph.ir import GraphBuilder, GraphOutput, array_type, verify
 from dyncomp.prims.table import TABLE
 
 STEP = 1e-6
@@ -77,8 +78,8 @@ PROGRAMS = [
 ]
 
 
-def captured(function, *args):
-    (entry,) = [e for e in dyncomp.explain(function)(*args).entries if e.graph is not None]
+def captured(function, *args, **options):
+    (entry,) = [e for e in dyncomp.explain(function, **options)(*args).entries if e.graph is not None]
     return functionalize(entry.graph, TABLE)
 
 
@@ -163,3 +164,89 @@ def test_second_derivatives():
     second = joint(first.graph, TABLE, [0], [1])
     found = run(second.graph, TABLE, x, np.asarray(1.0), np.ones(3))[-1]
     np.testing.assert_allclose(found, np.exp(x) * (x**3 + 6 * x**2 + 6 * x))
+
+
+def test_nothing_goes_through_stop_gradient():
+    """Not even what is written through it: the array then has the derivative of the value written."""
+    builder = GraphBuilder(TABLE)
+    x = builder.add_input(array_type(float64, (3,)))
+    y = builder.emit("multiply", x, x)
+    stopped = builder.emit("stop_gradient", y)
+    total = builder.emit("reduce_sum", builder.emit("multiply", stopped, x), axes=(0,))
+    written = builder.emit("copy", x)
+    builder.emit("copy_", builder.emit("stop_gradient", written), builder.emit("sin", x))
+    changed = builder.emit("reduce_sum", written, axes=(0,))
+    graph = functionalize(builder.finish((GraphOutput(total), GraphOutput(changed))), TABLE)
+    made = joint(graph, TABLE, [0], [0, 1]).graph
+    values = np.array([1.0, 2.0, -3.0])
+    *_, first = run(made, TABLE, values, np.ones(()), np.zeros(()))
+    *_, second = run(made, TABLE, values, np.zeros(()), np.ones(()))
+    np.testing.assert_array_equal(first, values**2)
+    np.testing.assert_array_equal(second, np.cos(values))
+
+
+def test_cotangents_of_views_are_those_of_what_the_caller_sees():
+    def f(x):
+        y = np.sin(x)
+        return y.T, y[1:, ::-1], y.reshape(2, -1), x[::2], y[:, :1], np.broadcast_to(y, (2, 4, 6))
+
+    x = np.random.default_rng(0).random((4, 6))
+    graph = captured(f, x)
+    assert any(out.view is not None for out in graph.outputs)
+    made = joint(graph, TABLE, [0], range(6))
+    verify(made.graph, TABLE)
+    cotangents = [np.random.default_rng(k).random(y.shape) for k, y in enumerate(f(x))]
+    found = run(made.graph, TABLE, x, *cotangents)[-1]
+    step = 1e-6
+    for place in ((0, 0), (1, 2), (3, 5), (2, 0)):
+        moved = [x.copy(), x.copy()]
+        moved[0][place] += step
+        moved[1][place] -= step
+        ends = [sum((c * y).sum() for c, y in zip(cotangents, f(m))) for m in moved]
+        np.testing.assert_allclose(found[place], (ends[0] - ends[1]) / (2 * step), rtol=1e-6)
+
+
+def test_windows_of_values_are_slices_where_they_can_be():
+    def f(x):
+        y = np.exp(x)
+        return y.T, y[1:3, ::-2], y.reshape(3, 8)[1], y[2]
+
+    graph = captured(f, np.ones((4, 6)))
+    made = joint(graph, TABLE, [0], range(4))
+    assert not {"as_strided", "index_put"} & {node.op for node in made.graph.nodes}
+
+
+def test_a_view_of_an_input_shows_what_was_written():
+    def f(x, w):
+        x *= 2.0 * w
+        return x[1:]
+
+    graph = captured(f, np.ones(4), np.full(4, 3.0))
+    made = joint(graph, TABLE, [1], [0])
+    x = np.arange(4.0)
+    found = run(made.graph, TABLE, x, np.full(4, 3.0), np.ones(3))[-1]
+    np.testing.assert_array_equal(found, [0.0, 2.0, 4.0, 6.0])
+
+
+def test_second_derivatives_of_solutions_and_factors():
+    def f(a, b):
+        matrix = a @ a.T + np.eye(4)
+        x = np.linalg.solve(a + 4 * np.eye(4), b)
+        return (x * np.linalg.solve(matrix, b)).sum() + np.log(np.diag(np.linalg.cholesky(matrix))).sum()
+
+    rng = np.random.default_rng(0)
+    args = [rng.random((4, 4)), rng.random(4)]
+    directions = [rng.random((4, 4)), rng.random(4)]
+    graph = captured(f, *args)
+    first = joint(graph, TABLE, [0, 1], [0])
+    assert {"solve_factored", "solve_triangular"} <= {node.op for node in first.graph.nodes}
+    second = joint(first.graph, TABLE, [0, 1], [1, 2])
+    one = np.array(1.0)
+    found = run(second.graph, TABLE, *args, one, *directions)[3:]
+    ends = []
+    for sign in (1, -1):
+        moved = [a + sign * STEP * d for a, d in zip(args, directions)]
+        ends.append(run(first.graph, TABLE, *moved, one)[1:])
+    for position in (0, 1):
+        slope = (ends[0][position] - ends[1][position]) / (2 * STEP)
+        np.testing.assert_allclose(found[position], slope, rtol=1e-5, atol=1e-6)

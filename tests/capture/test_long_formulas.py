@@ -29,3 +29,13 @@ def test_formulas_have_a_largest_size():
         for d in range(3, 40):
             n = n - n // d * d + n % (d + 1)
             assert n.bounds() is not None
+
+
+def test_products_are_divided_by_their_factors():
+    env = ShapeEnv()
+    n, m = (env.new_symbol(hint, low=2, high=10**6) for hint in (6, 4))
+    assert (64 * n) // n == 64 and type((64 * n) // n) is int
+    assert ((4 * n * m + 2 * n) // (2 * n)).same(2 * m + 1)
+    assert (n * n * m) % (n * m) == 0 and type((n * n * m) % (n * m)) is int
+    for rest in (n + 1, 3 * m, 2 * n * m + m):  # no multiples as far as one can see
+        assert rest // (2 * n) == rest.hint // 12 and isinstance(rest // (2 * n), type(n))

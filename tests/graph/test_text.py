@@ -96,9 +96,9 @@ def hand_made() -> Graph:
     outputs = (
         GraphOutput(y),
         GraphOutput(x, view=ViewOf("input", 0, (2, 3), (12, -1), 5)),
-        GraphOutput(y, view=ViewOf("output", 0, (4,), (6,), 0), readonly=True),
+        GraphOutput(y, view=ViewOf("output", 0, (4,), (6,), 0, stopped=True), readonly=True),
     )
-    return Graph("f", (GraphInput(x),), (), (node,), outputs, ((0, y),), True)
+    return Graph("f", (GraphInput(x, differentiated=True),), (), (node,), outputs, ((0, y),), True)
 
 
 def test_functional_round_trip() -> None:

@@ -64,6 +64,53 @@ def test_solve(shape):
     assert is_same(np.linalg.solve(matrix.T, right[::-1]), _launch.solve(matrix.T, right[::-1]))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", ((6,), (6, 1), (6, 4)))
+def test_a_solution_in_two_steps_is_the_same(shape, layout):
+    matrix, right = layout(definite(6) + RANDOM.random((6, 6))), RANDOM.random(shape)
+    factors = _launch.factored(matrix)
+    assert is_same(np.linalg.solve(matrix, right), _launch.solve_factored(False, matrix, *factors, right))
+    turned = _launch.solve_factored(True, matrix, *factors, right)
+    np.testing.assert_allclose(turned, np.linalg.solve(matrix.T, right), rtol=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", (1, 2, 5, 40))
+@pytest.mark.parametrize("lower", (True, False))
+def test_triangles(lower, n, layout):
+    matrix = layout(definite(n) + RANDOM.random((n, n)))
+    triangle = np.tril(matrix) if lower else np.triu(matrix)
+    right = layout(RANDOM.random((n, n)))[:, : (n + 1) // 2]
+    found = _launch.triangular(lower, True, matrix, right)
+    np.testing.assert_allclose(triangle @ found, right, rtol=1e-11, atol=1e-11)
+    found = _launch.triangular(lower, False, matrix, right.T)
+    np.testing.assert_allclose(found @ triangle, right.T, rtol=1e-11, atol=1e-11)
+    assert found.flags.c_contiguous
+
+
+def test_singular_matrices_raise():
+    matrix = np.diag([1.0, 0.0, 2.0])
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        _launch.factored(matrix)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        _launch.triangular(True, True, matrix, np.ones((3, 1)))
+    factors, pivots = _launch.factored(np.eye(3))
+    with pytest.raises(TypeError):
+        _launch.solve_factored(False, np.eye(3), factors, pivots + 7, np.ones(3))
+
+
+def test_one_matrix_is_factored_once():
+    def f(a, b, c):
+        return np.linalg.solve(a, b), np.linalg.solve(a, c)
+
+    args = definite(5), RANDOM.random(5), RANDOM.random((5, 2))
+    compiled = dyncomp.compile(f)
+    assert is_same(f(*args), compiled(*args))
+    entries = dyncomp.explain(f)(*args).entries
+    ops = [node.op for node in entries[0].compiled.graph_after.nodes]
+    assert sorted(ops) == ["lu_factor", "solve_factored", "solve_factored"]
+
+
 @pytest.mark.parametrize("function", (_launch.inverse, _launch.determinant, _launch.cholesky))
 @pytest.mark.parametrize("wrong", (np.eye(2, dtype=np.float32), np.ones((2, 3)), np.ones(3), 1.0, [[1.0]]))
 def test_refused(function, wrong):

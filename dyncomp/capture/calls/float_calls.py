@@ -91,7 +91,7 @@ def _float_call(tracer: Tracer, function: object, values: list[Value], kind: typ
     tracer.builder.loc = tracer.loc
     var = tracer.builder.emit("python_call", *operands, callee=_callee(function, kind))
     result = tracer.array_value(ArrayRef(var, "python", frontend.name))
-    tracer.may_raise.append(result)
+    tracer.note_may_raise(result)
     return result
 
 

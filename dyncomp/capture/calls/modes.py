@@ -17,13 +17,20 @@ def block_of_class(
 ) -> ModeContextValue | None:
     """``cls(*args, **kwargs)``, ``None`` where the library has no such manager."""
     setting = _setting(frontend, cls, args, kwargs)
-    if setting is None:
+    if setting is None or (frontend.acts_when_made(cls) and not _begins_block(tracer)):
         return None
     tracer.take_direct()
     tracer.assume_state(frontend)
     if isinstance(setting[2], StateGuard):
         tracer.tx.states[setting[0]] = setting[2]
     return ModeContextValue(cls, args, kwargs, setting)
+
+
+def _begins_block(tracer: Tracer) -> bool:
+    """Whether what the present instruction makes is the manager of the block that begins then."""
+    frame = tracer.frames[-1]
+    following = frame.code.instructions[frame.current + 1 : frame.current + 2]
+    return bool(following) and following[0].op == "BEFORE_WITH"
 
 
 def block_of_object(tracer: Tracer, manager: InstanceValue) -> ModeObjectValue | None:

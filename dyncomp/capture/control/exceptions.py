@@ -169,7 +169,7 @@ def result_or_exception(
 # -- the raise statement ------------------------------------------------------------------------------
 def raise_statement(tracer: Tracer, operands: list[Value]) -> NoReturn:
     """``raise``, ``raise exc`` and ``raise exc from cause``."""
-    problem = Break("raise", "the program raises an exception")
+    problem = Break("raise", f"the program raises {_text_of(operands)}")
     if not is_caught(tracer):
         raise problem
     if not operands:
@@ -183,6 +183,14 @@ def raise_statement(tracer: Tracer, operands: list[Value]) -> NoReturn:
     if len(made) > 1:
         value.set_cause(made[1])
     raise_value(tracer, value, problem)
+
+
+def _text_of(operands: list[Value]) -> str:
+    """An exception and its message, where that is a constant."""
+    value = operands[0] if operands else None
+    if not isinstance(value, ExceptionValue) or len(value.made_with) != 1 or not value.made_with[0].is_const:
+        return "an exception"
+    return f"{value.cls.__qualname__}: {value.made_with[0].const}"
 
 
 def instance_of(tracer: Tracer, operand: Value) -> ExceptionValue:

@@ -54,7 +54,8 @@ _INLINED_PARTS = frozenset(
     + ["isbuiltin", "isgenerator", "isroutine", "iscode", "ismethodwrapper"]
 )
 
-_POLYFILLS = "dyncomp.capture.polyfills"
+# our own Python that runs in captured code
+_OWN_CODE = ("dyncomp.capture.polyfills", "dyncomp.autodiff", "dyncomp.frontends.derivatives")
 
 
 @dataclass
@@ -101,6 +102,7 @@ class CaptureConfig(_hook.HookConfig):
         self._described: set[types.CodeType] = set()
         # a loop compiled whole (see native_loops), where there is a compiler for it
         self.make_native: Callable[..., Any] | None = None
+        self.pins_trip_counts = False  # loops over a symbolic number of items are unrolled, for that number
         self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
         self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}
         self.resume_functions: dict[Any, Any] = {}
@@ -280,7 +282,7 @@ class CaptureConfig(_hook.HookConfig):
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
-        return module.partition(".")[0] in TRUSTED or module.startswith(_POLYFILLS)
+        return module.partition(".")[0] in TRUSTED or module.startswith(_OWN_CODE)
 
 
 _LIBRARY_FOLDERS = tuple(

@@ -133,6 +133,50 @@ def disabled_reason(function: object) -> str:
     return str(getattr(function, "_dyncomp_disabled", ""))
 
 
+# Code whose calls are captured whole, or not at all (code objects live as long as what was marked here).
+_WHOLE: set[types.CodeType] = set()
+
+
+def captured_whole(function: F) -> F:
+    """Have calls of a Python function, and of those defined in it, be captured to their end or not inlined:
+    where the graph breaks inside, it breaks at the call."""
+    code: types.CodeType = function.__code__  # type: ignore[attr-defined]
+    _WHOLE.update((code, *(c for c in code.co_consts if isinstance(c, types.CodeType))))
+    return function
+
+
+def is_captured_whole(code: types.CodeType) -> bool:
+    return code in _WHOLE
+
+
+_FOR_BATCHES: set[types.CodeType] = set()
+
+
+def for_batches(function: F) -> F:
+    """Have captured code know that what is called in functions that a Python function defines runs once for a
+    whole batch of elements: it draws no random numbers, which are others for each."""
+    code: types.CodeType = function.__code__  # type: ignore[attr-defined]
+    _FOR_BATCHES.update(c for c in code.co_consts if isinstance(c, types.CodeType))
+    return function
+
+
+def is_for_batches(code: types.CodeType) -> bool:
+    return code in _FOR_BATCHES
+
+
+_TEMPORARY: set[types.CodeType] = set()
+
+
+def temporary(function: F) -> F:
+    """Have captured code know that what a Python function changes is put back by its caller."""
+    _TEMPORARY.add(function.__code__)  # type: ignore[attr-defined]
+    return function
+
+
+def is_temporary(code: types.CodeType) -> bool:
+    return code in _TEMPORARY
+
+
 def assume_constant_result(f: object) -> Any:
     """Promise that ``f`` returns the same for the same arguments, whatever else happens: captured code calls
     it once, when it is captured, and keeps the result. Its arguments there must be constants or objects from

@@ -213,6 +213,7 @@ def store_global(tracer: Tracer, frame: Frame, name: str) -> None:
 
 def _write_global(tracer: Tracer, frame: Frame, name: str, value: Value | None) -> None:
     namespace, _ = frame.globals
+    tracer.refuse_for_batch(f"a write of the global {name}")
     tracer.steps += 1
     tracer.global_writes[(id(namespace), name)] = (frame.globals, name, value)
 

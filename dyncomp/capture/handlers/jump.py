@@ -115,6 +115,9 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
     frame.idle.pop(loop.header, None)  # what was found of it before was of another iterator
     frame.unrolled.discard(loop.header)
     count = iterator.remaining(tracer) if isinstance(iterator, IteratorValue) else None
+    if count is None and tracer.config.pins_trip_counts and isinstance(iterator, IteratorValue):
+        iterator.pin()
+        count = iterator.remaining(tracer)
     if count is None:
         note_begin(tracer, frame, loop)
         return iterator.open_ended(tracer)  # the trips are counted where the loop jumps back

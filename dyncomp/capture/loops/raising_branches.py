@@ -106,7 +106,7 @@ def check(tracer: Tracer, value: ArrayValue, expected: bool) -> None:
     found = builder.emit("index", only, place, dims=(0,), position=0)
     if not tracer.checks:
         # an output, so that there is a graph; passes leave nothing out that may raise
-        tracer.may_raise.append(tracer.array_value(ArrayRef(found, "python", value.ref.frontend)))
+        tracer.note_may_raise(tracer.array_value(ArrayRef(found, "python", value.ref.frontend)))
     tracer.checks += 1
 
 

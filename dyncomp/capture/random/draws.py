@@ -373,6 +373,7 @@ def _new_draw(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Draw:
+    tracer.refuse_for_batch("random numbers")
     tracer.steps += 1
     tracer.outside_changes += 1
     draw = Draw(len(tracer.draws), function, owner, keep, args, kwargs)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from ...symbolic.integers import SymInt
+from ...symbolic.integers import Dim, SymInt
 from ..breaks import Break
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .number import ConstValue
@@ -18,6 +19,12 @@ class IteratorValue(Value):
 
     def remaining(self, tracer: Tracer) -> int | None:
         return None
+
+    def pin(self) -> None:
+        """Have the number of items be what it is now, where it is symbolic."""
+        for child in self.children():
+            if isinstance(child, IteratorValue):
+                child.pin()
 
     def bound(self, tracer: Tracer) -> int | None:
         """At most how many items are left, where that is known."""
@@ -182,6 +189,9 @@ class RangeIterator(IteratorValue):
     def is_static(self) -> bool:
         return not any(isinstance(v, SymInt) for v in (self.current, self.stop, self.step))
 
+    def pin(self) -> None:
+        self.current, self.stop, self.step = map(operator.index, (self.current, self.stop, self.step))
+
     def remaining(self, tracer: Tracer) -> int | None:
         if not self.is_static():
             return None
@@ -208,6 +218,7 @@ class ArrayIterator(IteratorValue):
 
     def __init__(self, array: Any) -> None:
         self.array = array
+        self.rows: Dim = array.ref.shape[0]
         self.position = 0
 
     @property
@@ -220,9 +231,11 @@ class ArrayIterator(IteratorValue):
     def children(self) -> tuple[Value, ...]:
         return (self.array,)
 
+    def pin(self) -> None:
+        self.rows = operator.index(self.array.ref.shape[0])
+
     def remaining(self, tracer: Tracer) -> int | None:
-        rows = self.array.ref.shape[0]
-        return None if isinstance(rows, SymInt) else rows - self.position
+        return None if isinstance(self.rows, SymInt) else self.rows - self.position
 
     def next(self, tracer: Tracer) -> Value | None:
         if self.position >= self.array.ref.shape[0]:

@@ -13,6 +13,7 @@ from .base import Codegen, Tracer, Value
 from .namespace import NamespaceValue
 
 _MISSING = object()
+_OWN = __name__.partition(".")[0]
 _ALLOCATORS = (object, types.SimpleNamespace)
 
 
@@ -59,6 +60,9 @@ class ModuleValue(Value):
         captured by the next call."""
         namespace = vars(self.module)
         if self.source is None or name in namespace or hasattr(types.ModuleType, name):
+            return
+        if self.module.__name__ == _OWN:
+            getattr(self.module, name, None)  # dyncomp's own, imported when first asked for
             return
         tracer.guard(AttrSource(self.source, "__dict__"), Kind.DICT_LACKS, name)
         if "__getattr__" in namespace:

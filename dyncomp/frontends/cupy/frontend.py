@@ -71,6 +71,9 @@ class CupyFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return False
 
+    def acts_when_made(self, cls: type) -> bool:
+        return False
+
     def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         return None
 

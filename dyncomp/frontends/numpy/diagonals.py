@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim, product
+from ...symbolic.integers import Dim, product, same
 from ..base import ArrayRef, TraceContext
+from .index_functions import take
 from .numpy_rules import RuleTable
 from .operands import (
     array_of,
@@ -25,7 +28,7 @@ from .operands import (
     write,
 )
 from .promote import parse_dtype
-from .views import reshape_var
+from .views import flatten_view, reshape_var
 
 TABLE = RuleTable()
 
@@ -115,16 +118,25 @@ def tri(
     return array_of(emit(tx, "tril", ones, k=integer(k)))
 
 
+def _repeated(tx: TraceContext, values: Var, size: Dim) -> Var:
+    """``values`` again and again, as many as ``size``."""
+    (count,) = values.shape
+    if same(count, size):
+        return values
+    if not isinstance(count, int) or not isinstance(size, int) or not count:
+        raise Unsupported("numpy.fill_diagonal with values of another number, which is symbolic or zero")
+    return take(tx, array_of(values), np.arange(size) % count).var
+
+
 @TABLE.function("fill_diagonal")
 def fill_diagonal(tx: TraceContext, a: object, val: object, wrap: bool = False) -> None:
-    """In place, for two dimensions and one value."""
+    """In place, for two dimensions; several values are repeated, or cut off."""
     if not isinstance(a, ArrayRef) or a.ndim != 2:
         raise Unsupported("numpy.fill_diagonal of an array that is not two-dimensional")
     if wrap and a.shape[0] > a.shape[1]:
         raise Unsupported("numpy.fill_diagonal(wrap=True) of a tall matrix")
     value = to_var(tx, operand(tx, val), a.dtype)
-    if value.ndim:
-        raise Unsupported("numpy.fill_diagonal with several values")
     view = emit(tx, "diagonal", a.var, offset=0, axis1=0, axis2=1)
-
+    if value.ndim:
+        value = _repeated(tx, flatten_view(tx, value), view.shape[0])
     write(tx, view_of(a, view), broadcast_to(tx, value, view.shape))

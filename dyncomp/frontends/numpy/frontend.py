@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
+from . import scipy_linalg
 from .data_dependent import selected
 from .masked_rules import dispatch, with_masked
 from .numpy_facts import ARRAY_TYPES, describe
@@ -44,6 +45,8 @@ _MODULES = (
     "methods",
     "attributes",
     "types",
+    "derivatives",
+    "batching",
 )
 
 # methods whose rule is that of the function of the same name
@@ -91,6 +94,8 @@ class NumpyFrontend:
             return None
         if found is None and type(fn) is np.ufunc and takes_numbers(fn):
             return dispatch(ufunc_rule(fn), None)
+        if found is None and type(fn) is FunctionType and str(fn.__module__).startswith("scipy.linalg."):
+            return scipy_linalg.find(fn)
         return found
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
@@ -122,6 +127,9 @@ class NumpyFrontend:
 
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return cls is np.errstate and all(mode in ("ignore", "warn") for mode in kwargs.values())
+
+    def acts_when_made(self, cls: type) -> bool:
+        return False
 
     def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         return None

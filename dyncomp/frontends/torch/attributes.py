@@ -11,6 +11,7 @@ from ...errors import Unsupported
 from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, own_number, part_shown
 from . import autocast, state
+from .gradients import is_input, is_on, requires
 from .library import torch
 from .operands import axis_of, convert, need_tensor
 from .placement import kind_of
@@ -104,10 +105,25 @@ def element_size(tx: TraceContext, self: object) -> int:
 
 @TABLE.attribute("requires_grad")
 def requires_grad(tx: TraceContext, self: object) -> bool:
-    """Nothing that is captured in grad mode requires grad; without grad mode it is not guarded."""
+    """Without grad mode it is not guarded."""
     if not torch.is_grad_enabled():
         raise Unsupported("requires_grad without grad mode")
-    return False
+    return requires(tx, need_tensor(self).var)
+
+
+@TABLE.attribute("is_leaf")
+def is_leaf(tx: TraceContext, self: object) -> bool:
+    x = need_tensor(self)
+    found = not requires_grad(tx, x)
+    if not found and is_input(tx, x.var):
+        raise Unsupported("is_leaf of a tensor that was not made by captured code")
+    return found
+
+
+@TABLE.attribute("grad_fn")
+def grad_fn(tx: TraceContext, self: object) -> None:
+    if requires_grad(tx, self):
+        raise Unsupported("grad_fn of a tensor that requires grad")
 
 
 def _always(answer: bool) -> Callable[..., bool]:
@@ -180,8 +196,14 @@ def _constant(answer: object) -> Callable[..., Any]:
     return rule
 
 
-for _path in ("is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype"):
+for _path in ("is_inference_mode_enabled", "get_default_dtype"):
     TABLE.function(_path)(_state(resolve(_path)))
+
+
+@TABLE.function("is_grad_enabled")
+def is_grad_enabled(tx: TraceContext) -> bool:
+    tx.assume("torch-state")
+    return is_on(tx)
 
 
 @TABLE.function("is_autocast_enabled")

@@ -28,6 +28,7 @@ from . import state
 from .autocast import is_ambient, switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
 from .formats import is_channels_last, is_channels_last_3d
+from .gradients import check, is_on, requires
 from .library import torch
 from .operands import as_own, need_tensor, tensor, write
 from .owner import OWNER
@@ -121,6 +122,74 @@ class _Call:
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
         return tuple(map(OWNER.to_numpy, self.to_tensors(arrays, numbers)))
+
+    def gradient(self, by: Sequence[int]) -> _Gradient:
+        """The same routine's gradient by these of its tensors."""
+        return _Gradient(self, tuple(by))
+
+
+@dataclasses.dataclass(eq=False)
+class _Gradient:
+    """The gradient of a routine by its tensors ``by``: called with the routine's tensors and cotangents of
+    its results of floating-point dtypes, it runs the routine once more, under autograd."""
+
+    call: _Call
+    by: tuple[int, ...]
+
+    def on_device(self, tensors: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        return self._of(tensors, numbers)
+
+    def to_tensors(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        return self._of([OWNER.from_numpy(a) for a in arrays], numbers)
+
+    def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        return tuple(map(OWNER.to_numpy, self.to_tensors(arrays, numbers)))
+
+    def _of(self, tensors: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, ...]:
+        with torch.enable_grad(), switched_off():
+            leaves = [t.detach().requires_grad_(k in self.by) for k, t in enumerate(tensors)]
+            found = [
+                result.permute(order)
+                for result, order in zip(
+                    _leaves(self.call.on(leaves, numbers)), self.call.orders, strict=True
+                )
+                if result.dtype.is_floating_point or result.dtype.is_complex
+            ]
+            pairs = [
+                (result, cotangent)
+                for result, cotangent in zip(found, tensors[len(tensors) - len(found) :])
+                if result.requires_grad
+            ]
+            gradients = torch.autograd.grad(
+                [result for result, _ in pairs],
+                [leaves[k] for k in self.by],
+                [cotangent for _, cotangent in pairs],
+                allow_unused=True,
+            )
+        return tuple(
+            torch.zeros(leaves[k].shape, dtype=leaves[k].dtype, device=leaves[k].device)
+            if gradient is None
+            else gradient.detach().contiguous()
+            for k, gradient in zip(self.by, gradients)
+        )
+
+
+def _check_gradient(call: _Call, opening: _Opening, sizes: dict[str, int], device: str) -> None:
+    """Refuse what autograd cannot differentiate: it is tried on tensors like the arguments."""
+    examples = [_example_of(ref, sizes, device) for ref in opening.refs]
+    by = [k for k, e in enumerate(examples) if isinstance(e, torch.Tensor) and e.dtype.is_floating_point]
+    numbers = [_size(n, sizes) for n in opening.numbers]
+    try:
+        with torch.no_grad(), switched_off():
+            results = _leaves(call.on(examples, numbers))
+        cotangents = [torch.empty_like(r) for r in results if r.dtype.is_floating_point]
+        orders = tuple(tuple(range(r.ndim)) for r in results)
+        dataclasses.replace(call, orders=orders).gradient(by)._of([*examples, *cotangents], numbers)
+    except Exception as error:
+        if is_from_handler(error):
+            raise
+        reason = f"torch.{call.function.__name__} has no derivative: {error}"
+        raise Unsupported(reason) from None
 
 
 def _lies_in(tensor: Any, order: tuple[int, ...]) -> bool:
@@ -451,6 +520,8 @@ def called(
     _check_places(opening)
     found = _try(call, opening, tx.env.hints)
     call.tried_on = found.device
+    if is_on(tx) and any(requires(tx, ref.var) for ref in opening.refs):
+        _check_gradient(call, opening, tx.env.hints, found.device)
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
     callee = Callee(call, function.__name__, (), ())
@@ -519,7 +590,9 @@ def either(first: Rule, second: Rule) -> Rule:
         nodes = len(tx.builder.nodes)
         guards = len(tx.env.guards)
         try:
-            return first(tx, *args, **kwargs)
+            found = first(tx, *args, **kwargs)
+            check(tx, nodes, getattr(first, "__name__", ""))
+            return found
         except Unsupported as problem:
             del tx.builder.nodes[nodes:]
             tx.env.forget(guards)

@@ -9,9 +9,10 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, complex_numbers, profiling, state, torch_facts
+from . import autocast, complex_numbers, gradients, profiling, state, torch_facts
 from .autograd_functions import implementation
 from .calls import add_routines
+from .gradients import under_autograd
 from .library import torch
 from .owner import OWNER
 from .placement import placed
@@ -46,8 +47,7 @@ _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
 class TorchFrontend:
-    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``torch``: dense tensors, where
-    nothing requires grad or grad mode is off."""
+    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``torch``: dense tensors."""
 
     name = "torch"
     array_types: tuple[type, ...] = torch_facts.ARRAY_TYPES
@@ -81,7 +81,9 @@ class TorchFrontend:
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
         rule = self.rules.attributes.get(name)
-        return None if rule is None else placed(complex_numbers.attribute_rule(rule, name), name)
+        if rule is None:
+            return None
+        return under_autograd(placed(complex_numbers.attribute_rule(rule, name), name), name)
 
     def find_operator(self, name: str) -> Rule | None:
         rule = self.rules.operators.get(name)
@@ -97,14 +99,20 @@ class TorchFrontend:
         return torch.Tensor if ref.kind != "python" else type(ref.dtype.numpy.type().item())
 
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
-        """With grad mode on nothing captured requires grad; with it off, ``no_grad`` changes nothing."""
-        changes_nothing = cls is torch.no_grad or (cls is torch.enable_grad and torch.is_grad_enabled())
-        return changes_nothing and not kwargs
+        """With grad mode off, ``no_grad`` changes nothing."""
+        return cls is torch.no_grad and not torch.is_grad_enabled() and not kwargs
 
     def mode_of(
         self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[str, str, Any] | None:
-        return profiling.mode_of(cls, args, kwargs) or autocast.mode_of(cls, args, kwargs)
+        for block in (profiling, autocast, gradients):
+            found = block.mode_of(cls, args, kwargs)
+            if found is not None:
+                return found
+        return None
+
+    def acts_when_made(self, cls: type) -> bool:
+        return cls is torch.set_grad_enabled
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ("device", "fast_dtype", "_enabled", "_cache_enabled") if cls in autocast.CLASSES else ()
@@ -131,7 +139,7 @@ class TorchFrontend:
 
 
 def _wrapped(rule: Rule, name: str) -> Rule:
-    return _of_machine_integers(placed(autocast.under_autocast(rule, name), name))
+    return under_autograd(_of_machine_integers(placed(autocast.under_autocast(rule, name), name)), name)
 
 
 def _of_machine_integers(rule: Rule) -> Rule:

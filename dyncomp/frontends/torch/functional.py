@@ -13,6 +13,7 @@ from ...prims.layout import dims_equal
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .formats import in_suggested_format
+from .gradients import is_differentiated, where_true, with_gradient
 from .operands import (
     contiguous,
     convert,
@@ -50,7 +51,14 @@ def _half_aware(tx: TraceContext, x: ArrayRef, var_of: Callable[[Var], Var]) -> 
 def relu_var(tx: TraceContext, x: ArrayRef) -> Var:
     if x.dtype.is_bool:
         raise Unsupported("relu of bools")
-    return pointwise(tx, "relu" if x.dtype.is_float else "maximum", *_relu_operands(tx, x))
+    out = pointwise(tx, "relu" if x.dtype.is_float else "maximum", *_relu_operands(tx, x))
+    if not is_differentiated(tx, x.var):
+        return out
+    return with_gradient(tx, out, (x.var, where_true(tx, _above(tx, x.var, 0.0))))
+
+
+def _above(tx: TraceContext, x: Var, number: float) -> Var:
+    return pointwise(tx, "greater", x, to_var(tx, number, x.dtype))
 
 
 def _relu_operands(tx: TraceContext, x: ArrayRef) -> tuple[Var, ...]:

@@ -11,7 +11,7 @@ from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .formats import in_suggested_format
 from .functional import real_tensor
-from .operands import contiguous, convert, need_tensor, pointwise, tensor, to_var
+from .operands import contiguous, convert, need_tensor, pointwise, tensor, to_var, write
 from .reductions import widened
 from .torch_rules import RuleTable
 
@@ -49,6 +49,25 @@ def _statistics(tx: TraceContext, x: ArrayRef) -> tuple[ArrayRef, ArrayRef]:
     return tensor(mean), tensor(pointwise(tx, "divide", squares, number))
 
 
+def _move(
+    tx: TraceContext,
+    x: ArrayRef,
+    running: tuple[object, object],
+    new: tuple[ArrayRef, ArrayRef],
+    momentum: object,
+) -> None:
+    """Write ``(1 - momentum) running + momentum new``, with the unbiased variance."""
+    if not isinstance(momentum, (int, float)):
+        raise Unsupported("batch_norm with a momentum that is no number")
+    count = product(x.shape[axis] for axis in (0, *range(2, x.ndim)))
+    unbiased = int(count) / (int(count) - 1)
+    for target, value, factor in zip(_channels(x, *running), new, (1.0, unbiased)):
+        step = pointwise(tx, "multiply", value.var, to_var(tx, momentum * factor, value.dtype))
+        rest = pointwise(tx, "multiply", widened(tx, target.var), to_var(tx, 1.0 - momentum, value.dtype))
+        # the statistics are no function of the input to autograd
+        write(tx, target, tx.ops.stop_gradient(pointwise(tx, "add", rest, step)))
+
+
 @TABLE.function("F.batch_norm")
 def batch_norm(
     tx: TraceContext,
@@ -61,16 +80,19 @@ def batch_norm(
     momentum: object = 0.1,
     eps: object = 1e-5,
 ) -> ArrayRef:
-    """By the running statistics; in training mode they would be written, which is left to torch."""
+    """By the running statistics, or by those of the input; in training mode these move the running ones."""
     x = real_tensor(input)
-    if (training or running_mean is None) and (running_mean is not None or running_var is not None):
-        raise Unsupported("batch_norm in training mode")
+    if training and (running_mean is None) != (running_var is None):
+        raise Unsupported("batch_norm with one of the running statistics")
     if x.ndim < 2 or (isinstance(eps, (int, float)) and eps < 0):
         raise Unsupported("batch_norm of this input")
-    if running_mean is None:
-        if not training:
-            raise Unsupported("Expected running_mean and running_var to be defined when training=False")
-        running_mean, running_var = _statistics(tx, x)
+    if not training and running_mean is None:
+        raise Unsupported("Expected running_mean and running_var to be defined when training=False")
+    if training:
+        statistics = _statistics(tx, x)
+        if running_mean is not None:
+            _move(tx, x, (running_mean, running_var), statistics, momentum)
+        running_mean, running_var = statistics
     mean, variance, scale, shift = _channels(x, running_mean, running_var, weight, bias)
     spread = widened(tx, variance.var)
     factor = pointwise(tx, "rsqrt", pointwise(tx, "add", spread, to_var(tx, eps, spread.dtype)))

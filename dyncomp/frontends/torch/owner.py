@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ..base import ArrayOwner
+from ..base import ArrayOwner, Autograd
 from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
+from .training import function
 
 _USER_DEFINED = 256  # NumPy's own types have smaller numbers (``NPY_USERDEF``)
 
@@ -99,4 +100,5 @@ OWNER = ArrayOwner(
     taken=_taken,
     devices=LIBRARY,
     threads="torch",
+    autograd=Autograd(function),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import dtypes
@@ -17,6 +17,7 @@ from ...prims.table import TABLE as PRIMS
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import broadcast_to
 from .data_dependent import nonzero
+from .gradients import is_differentiated, requires, where_true, with_gradient
 from .library import torch
 from .operands import (
     Number,
@@ -179,7 +180,13 @@ def remainder_var(tx: TraceContext, a: object, b: object) -> Var:
         return found
     zero = to_var(tx, 0.0, common)
     signed = pointwise(tx, "copysign", zero, to_var(tx, a, common, may_overflow=True))
-    return pointwise(tx, "where", pointwise(tx, "equal", found, zero), signed, found)
+    out = pointwise(tx, "where", pointwise(tx, "equal", found, zero), signed, found)
+    operands = [to_var(tx, v, common, may_overflow=True) for v in (a, b)]
+    if not is_differentiated(tx, *operands):
+        return out
+    if requires(tx, operands[1]) or operands[0].shape != out.shape:
+        raise Unsupported("remainder by what requires a gradient, or is larger")
+    return with_gradient(tx, out, (operands[0], lambda cotangent: cotangent))
 
 
 def power_var(tx: TraceContext, a: object, b: object) -> Var:
@@ -635,12 +642,25 @@ def clamp_var(tx: TraceContext, x: object, low: object, high: object) -> Var:
         raise Unsupported("clamp of bools")
     if any(isinstance(b, float) and math.isnan(b) for b in bounds):
         raise Unsupported("clamp with a NaN bound")
-    out = to_var(tx, x, common)
-    if low is not None:
-        out = pointwise(tx, "maximum", out, to_var(tx, low, common))
-    if high is not None:
-        out = pointwise(tx, "minimum", out, to_var(tx, high, common))
-    return out
+    given = out = to_var(tx, x, common)
+    limits = [None if b is None else to_var(tx, b, common) for b in (low, high)]
+    for op, limit in zip(("maximum", "minimum"), limits):
+        if limit is not None:
+            out = pointwise(tx, op, out, limit)
+    if not is_differentiated(tx, given, *(b for b in limits if b is not None)):
+        return out
+    return _clamped(tx, out, given, limits)
+
+
+def _clamped(tx: TraceContext, out: Var, x: Var, limits: Sequence[Var | None]) -> Var:
+    """The clamped value with torch's derivative: 1 on the bounds as well."""
+    if any(b is not None and requires(tx, b) for b in limits) or x.shape != out.shape:
+        raise Unsupported("clamp with bounds that require a gradient, or that are larger")
+    inside = [
+        pointwise(tx, op, x, b) for op, b in zip(("greater_equal", "less_equal"), limits) if b is not None
+    ]
+    mask = inside[0] if len(inside) == 1 else pointwise(tx, "logical_and", *inside)
+    return with_gradient(tx, out, (x, where_true(tx, mask)))
 
 
 @TABLE.both("clamp", "clip")

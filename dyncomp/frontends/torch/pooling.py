@@ -19,6 +19,7 @@ from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .formats import channels_inside, channels_outside, in_suggested_format, is_turned
 from .functional import real_tensor
+from .gradients import is_differentiated, where_true, with_gradient
 from .operands import contiguous, convert, pointwise, tensor, to_var
 from .reductions import widened
 from .torch_rules import RuleTable, of_rank
@@ -159,6 +160,8 @@ def _over_axes(tx: TraceContext, op: str, x: Var, windows: _Windows, fill: float
     """Windows over the axes from ``lead`` on. A maximum is that of maxima along one axis, which windows that
     overlap share; sums are made in one go, in the order of the elements."""
     joint = math.prod(windows.kernel) <= _MOST_POINTS and not windows.share()
+    # of several extreme elements the first in the order of memory has the gradient
+    joint = joint or is_differentiated(tx, x)
     if op != "maximum" or joint:
         return _combined(tx, op, _points(tx, x, windows, fill, lead))
     for axis in range(len(windows.kernel)):
@@ -169,7 +172,12 @@ def _over_axes(tx: TraceContext, op: str, x: Var, windows: _Windows, fill: float
 def _combined(tx: TraceContext, op: str, points: Sequence[Var]) -> Var:
     out = points[0]
     for point in points[1:]:
-        out = pointwise(tx, op, out, point)
+        before = out
+        out = pointwise(tx, op, before, point)
+        if op == "maximum" and is_differentiated(tx, before, point):
+            later = pointwise(tx, "greater", point, before)
+            first = pointwise(tx, "logical_not", later)
+            out = with_gradient(tx, out, (before, where_true(tx, first)), (point, where_true(tx, later)))
     return out
 
 

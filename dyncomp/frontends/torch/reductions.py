@@ -13,6 +13,7 @@ from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext, TypedTuple
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .calls import called
+from .gradients import is_differentiated, where_true, with_gradient
 from .library import torch
 from .operands import (
     axes_of,
@@ -209,7 +210,25 @@ def _with_indices(
     name = op.removeprefix("reduce_")
     values = tensor(extreme_var(tx, op, x, axis, keepdim))
     indices = _arg_extreme(f"arg{name}")(tx, x, axis, keepdim)
+    if is_differentiated(tx, x.var):
+        values = tensor(with_gradient(tx, values.var, (x.var, _at(tx, x.var, axis, indices.var))))
     return TypedTuple(getattr(torch.return_types, name), (values, indices))
+
+
+def _at(tx: TraceContext, x: Var, axis: int, indices: Var) -> Callable[[Var], Var]:
+    """The gradient of the elements at ``indices`` along an axis."""
+
+    def spread(values: Var) -> Var:
+        if values.ndim == x.ndim:
+            return emit(tx, "broadcast_in_dim", values, shape=x.shape, dims=tuple(range(x.ndim)))
+        dims = tuple(a for a in range(x.ndim) if a != axis)
+        return emit(tx, "broadcast_in_dim", values, shape=x.shape, dims=dims)
+
+    def gradient(cotangent: Var) -> Var:
+        place = emit(tx, "iota", shape=x.shape, axis=axis, dtype=indices.dtype, device=x.type.device)
+        return where_true(tx, pointwise(tx, "equal", place, spread(indices)))(spread(cotangent))
+
+    return gradient
 
 
 TABLE.both("amax")(_over_dims("reduce_max"))

@@ -14,6 +14,7 @@ from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
 from .formats import is_channels_last
+from .gradients import detached, requires
 from .operands import (
     as_own,
     axis_of,
@@ -558,6 +559,8 @@ def is_dense(x: Var) -> bool:
 @TABLE.method("detach")
 def detach(tx: TraceContext, self: object) -> ArrayRef:
     x = need_tensor(self)
+    if requires(tx, x.var):
+        return detached(tx, x)
     return tensor(emit(tx, "reshape", x.var, shape=x.shape))
 
 

@@ -59,15 +59,12 @@ def describe(obj: Any) -> ArrayFacts:
 
 
 def _facts(obj: Any, dtype: DType, strides: tuple[int, ...], grad_mode: bool) -> ArrayFacts:
-    refused = "a tensor that requires grad while grad mode is on" if grad_mode and obj.requires_grad else ""
     extra = (("requires_grad", bool(obj.requires_grad)),) if grad_mode else ()
     shape = tuple(obj.shape)
     checks = () if _cannot_be_negated(obj) else (NOT_NEGATED,)
     if dtype.is_complex:
         checks = (*checks, NOT_CONJUGATED)
-    return ArrayFacts(
-        "array", type(obj), dtype, shape, strides, device_of(obj), extra=extra, refused=refused, checks=checks
-    )
+    return ArrayFacts("array", type(obj), dtype, shape, strides, device_of(obj), extra=extra, checks=checks)
 
 
 def device_of(obj: Any) -> Device:

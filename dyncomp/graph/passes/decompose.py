@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...errors import VerifyError
-from ..ir import Graph, Node, Ops, OpTable, Var, same_type
+from ..ir import Graph, Loc, Node, Ops, OpTable, Var, same_type
 from ..rewrite import Rebuilder, Transformer, frozen_key, match_type
 
 _DEPTH_LIMIT = 64  # a composite whose decomposition needs itself is a bug of its row
@@ -30,12 +30,12 @@ class _Template:
     outputs: tuple[Var, ...]
 
 
-class _Builder(Rebuilder):
+class PrimBuilder(Rebuilder):
     """Emits prims only: a composite is expanded where it is emitted."""
 
     depth = 0
 
-    def emit(self, op: str, *inputs: Var, loc: object = None, **params: object) -> Any:
+    def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: Any) -> Any:
         decomp = getattr(self.table.get(op), "decomp", None)
         if decomp is None:
             return super().emit(op, *inputs, loc=loc, **params)
@@ -69,14 +69,14 @@ class _Builder(Rebuilder):
 
 
 class _Decomposer(Transformer):
-    builder: _Builder
+    builder: PrimBuilder
 
     def __init__(self, graph: Graph, table: OpTable) -> None:
         super().__init__(graph, table)
         self.templates: dict[Any, _Template] = {}
 
-    def make_builder(self) -> _Builder:
-        return _Builder(self.graph, self.table)
+    def make_builder(self) -> PrimBuilder:
+        return PrimBuilder(self.graph, self.table)
 
     def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
         if getattr(self.table.get(node.op), "decomp", None) is None:

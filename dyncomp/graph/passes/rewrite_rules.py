@@ -12,10 +12,12 @@ from ..rewrite import frozen_key
 from .simplify import Call, Rewrite, RuleSet, permuted, rewrite_graph
 
 RULES = RuleSet()
+LAST_RULES = RuleSet()  # for what says something of derivatives only
 
 
-def simplify(graph: Graph, table: OpTable) -> Graph:
-    """Apply the rules of this module."""
+def simplify(graph: Graph, table: OpTable, *, keeps_derivatives: bool = False) -> Graph:
+    """Apply the rules of this module. ``keeps_derivatives``: the graph may be differentiated yet."""
+    graph = graph if keeps_derivatives else rewrite_graph(graph, table, LAST_RULES)
     return rewrite_graph(graph, table, RULES)
 
 
@@ -93,6 +95,18 @@ def update_of_same_window(rewrite: Rewrite, inputs: tuple[Var, ...], params: dic
     return Call(inner.op, (inner.inputs[0], inputs[1]), params)
 
 
+@RULES.on("update_slice")
+def update_of_everything(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    whole = same_shape(inputs[0].shape, inputs[1].shape) and all(same(step, 1) for step in params["steps"])
+    return _keep(inputs[1]) if whole else None
+
+
+@LAST_RULES.on("stop_gradient", "with_derivative_of")
+def no_derivative_is_left(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    """Derivatives are in the graph before it is simplified."""
+    return inputs[0]
+
+
 # -- copies and conversions -------------------------------------------------------------------
 @RULES.on("copy", "contiguous")
 def copy_of_a_value(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
@@ -165,6 +179,28 @@ def multiply_by_one(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str,
     if _is(rewrite.constant(y), 1):
         return _keep(x)
     return _keep(y) if _is(rewrite.constant(x), 1) else None
+
+
+@RULES.on("multiply")
+def multiply_by_minus_one(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    x, y = inputs
+    if not x.dtype.is_float:
+        return None
+    if _is(rewrite.constant(y), -1):
+        return Call("negative", (x,), {})
+    return Call("negative", (y,), {}) if _is(rewrite.constant(x), -1) else None
+
+
+@RULES.on("add")
+def add_negated(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    x, y = inputs
+    if not x.dtype.is_float:
+        return None
+    second = rewrite.made_by(y, "negative")
+    if second is not None:
+        return Call("subtract", (x, second.inputs[0]), {})
+    first = rewrite.made_by(x, "negative")
+    return None if first is None else Call("subtract", (y, first.inputs[0]), {})
 
 
 @RULES.on("multiply")

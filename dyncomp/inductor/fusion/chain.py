@@ -16,7 +16,7 @@ from ...symbolic.integers import Dim, ShapeEnv, SymbolInfo, hint, same
 from ..loops.loop_ir import Axis, Index, Kernel, Stmt
 from ..lowering.contract import Product
 from ..lowering.emit import Emitted
-from ..lowering.values import Storage, place_of
+from ..lowering.values import Storage, place_of, storage_of
 from ..schedule import SoftmaxRows
 from .epilogue import (
     MAX_BUFFERS,
@@ -100,7 +100,7 @@ def find_chain(
 
 
 def _storage(value: object) -> Storage:
-    return place_of(value).storage  # type: ignore[arg-type]
+    return storage_of(value)  # type: ignore[arg-type]
 
 
 def _in_two_buffers(kernel: Emitted, storage: Storage) -> bool:
@@ -131,7 +131,7 @@ def _fits(first: Product, second: Product, weights: Storage) -> bool:
     """Whether the second product goes over rows and batches of the first, with the weights on its left."""
     a = second.a
     place = place_of(a.value)
-    if place.storage is not weights or place_of(second.b.value).storage is weights:
+    if place.storage is not weights or storage_of(second.b.value) is weights:
         return False
     if not same(place.offset, 0) or not same(a.row_stride, first.n) or not same(a.col_stride, 1):
         return False

@@ -15,7 +15,7 @@ from ...symbolic.integers import Dim, ShapeEnv, SymbolInfo, hint, product, same
 from ..loops.loop_ir import Axis, Index, Kernel, Stmt
 from ..lowering.contract import Product
 from ..lowering.emit import Emitted
-from ..lowering.values import Storage, place_of
+from ..lowering.values import Storage, storage_of
 from ..schedule import SoftmaxRows
 from .fuse import LibraryCall
 
@@ -56,7 +56,7 @@ class FusedProduct:
     @property
     def storages(self) -> list[Storage]:
         """What the step reads or writes."""
-        found = [place_of(v).storage for v in self.call.operands]
+        found = [storage_of(v) for v in self.call.operands]
         found += [s for k, s in enumerate(self.tiled.storages) if k != self.tiled.source]
         return found if self.tiled.private else [*found, target_of(self.call)]
 
@@ -73,7 +73,7 @@ class Chained:
     def storages(self) -> list[Storage]:
         """What the step reads or writes."""
         held = [self.tiled.storages[self.tiled.source], self.tiled.storages[self.tiled.sink]]
-        found = [place_of(v).storage for v in (*self.first.operands, *self.second.operands)]
+        found = [storage_of(v) for v in (*self.first.operands, *self.second.operands)]
         found += [*self.tiled.storages, target_of(self.second)]
         return [s for s in found if not any(s is h for h in held)]
 
@@ -203,14 +203,14 @@ def find_epilogue(
 
 # -- order ------------------------------------------------------------------------------------
 def target_of(call: LibraryCall) -> Storage:
-    return place_of(call.value).storage
+    return storage_of(call.value)
 
 
 def touched(item: Item) -> Sequence[Storage]:
     """The storages that a step reads or writes. Asked of all steps behind each product: kept."""
     if item.storages is None:
         assert isinstance(item, LibraryCall)
-        item.storages = tuple([place_of(v).storage for v in (*item.operands, *item.results)])
+        item.storages = tuple([storage_of(v) for v in (*item.operands, *item.results)])
     return item.storages
 
 
@@ -224,7 +224,7 @@ def written(item: Item) -> Sequence[Storage]:
 def find_reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | None:
     """The first step after ``at`` that touches the product; ``None`` if the product cannot move there."""
     target = target_of(call)
-    operands = [place_of(v).storage for v in call.operands]
+    operands = [storage_of(v) for v in call.operands]
     for later in range(at + 1, len(left)):
         item = left[later]
         if item is None:

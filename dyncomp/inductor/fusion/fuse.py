@@ -30,6 +30,11 @@ MAX_WINDOWS = 32
 SMALL_POINTS = 16384
 # What costs more than this is not computed step by step behind a scan, but in vectors.
 STEP_COST = 4.0
+# Of so many rows of at most so many columns functions are computed in vectors, behind a reduction of each
+# row, if that costs as much as an expensive one.
+MANY_ROWS = 64
+SHORT_ROW = 1024
+VECTOR_COST = 10.0
 # A kernel with fewer parallel iterations than this splits its reductions over the threads, and so
 # cannot use their results in the same loop nest.
 FEW_PARALLEL = 24
@@ -266,6 +271,8 @@ class Fuser:
         if mapping is None:
             return None
         if not inside and not (_worthwhile(cluster, root) and _walk_alike(cluster, root)):
+            return None
+        if _is_row_by_row(cluster, root):
             return None
         if not _reads_match(inside, mapping) or not self._order_allows(cluster, root, mapping):
             return None
@@ -543,6 +550,18 @@ def _may_follow_scan(cluster: Cluster, root: Root, inside: Sequence[Read]) -> bo
         return False
     steps_are_lanes = bool(cluster.axes) and cluster.axes[-1].name not in cluster.reduced
     return steps_are_lanes or root.cost <= STEP_COST
+
+
+def _is_row_by_row(cluster: Cluster, root: Root) -> bool:
+    """Whether a root, in a cluster that reduces along rows, would be computed for one row at a time, where
+    vectors of rows are faster: nothing that is made of it goes back to the rows' elements."""
+    if not cluster.axes or cluster.axes[-1].name not in cluster.reduced or root.reduced or root.scan:
+        return False
+    rows = hint(product(a.size for a in root.dims))
+    if len(proper(root.dims)) == len(cluster.axes) or rows < MANY_ROWS or root.value.widest > rows:
+        return False
+    short = cluster.points <= rows * SHORT_ROW
+    return short and root.cost >= VECTOR_COST and root.value.type.device == CPU
 
 
 def _worthwhile(cluster: Cluster, root: Root) -> bool:

@@ -182,7 +182,7 @@ class _Partitioner(Transformer):
         if node is not None and node.op in ("full", "empty"):
             made = self.builder.emit(node.op, loc=node.loc, **{**node.kwargs, "shape": window.sizes})
         else:
-            params = {"starts": window.starts, "sizes": window.sizes, "steps": window.steps}
+            params: dict[str, Any] = {"starts": window.starts, "sizes": window.sizes, "steps": window.steps}
             made = self.builder.emit("strided_slice", value, **params)
         return made
 

@@ -17,7 +17,7 @@ from ..loops.loop_ir import Axis, Kernel, Stmt
 from ..loops.loop_text import kernel_text
 from ..lowering.contract import Operand, Product
 from ..lowering.emit import Emitted, work_of
-from ..lowering.values import Storage, place_of
+from ..lowering.values import Storage, place_of, storage_of
 from .epilogue import (
     MAX_BUFFERS,
     SIMPLE,
@@ -89,7 +89,7 @@ def _find(
 ) -> tuple[int, Filled, Emitted | None] | None:
     """Where the kernel is that makes an operand, the kernel for a block of it, what is left of the former."""
     operand: Operand = getattr(detail, letter)
-    target = place_of(operand.value).storage
+    target = storage_of(operand.value)
     maker = _maker(left, uses, at, target)
     item = left[maker] if maker is not None else None
     if maker is None or not isinstance(item, Emitted):

@@ -16,7 +16,7 @@ from ...symbolic.integers import ShapeEnv, SymbolInfo, SymInt, hint, product, sa
 from ..loops.loop_ir import Axis, Index, Kernel, Stmt
 from ..lowering.contract import Product
 from ..lowering.emit import Emitted
-from ..lowering.values import Storage, place_of
+from ..lowering.values import Storage, place_of, storage_of
 from .chain import ROW_OPS, RowRewriter, is_own_place
 from .epilogue import (
     MAX_BUFFERS,
@@ -80,6 +80,15 @@ class _Member:
     kernel: Kernel | None = None
 
 
+@dataclass(frozen=True)
+class _Traffic:
+    """The storages that the step at a position touches and writes, by identity."""
+
+    at: int
+    touched: frozenset[int]
+    written: frozenset[int]
+
+
 @dataclass(eq=False)
 class _Group:
     left: list[Item | None]
@@ -90,6 +99,7 @@ class _Group:
     accepts: Accepts | None
     members: list[_Member] = field(default_factory=list)
     matrices: list[Storage] = field(default_factory=list)
+    known: dict[int, _Traffic] = field(default_factory=dict)
 
     def starts(self) -> bool:
         """Whether the first product makes a matrix that a group may be about."""
@@ -118,12 +128,12 @@ class _Group:
         place = place_of(detail.a.value)
         if self.is_matrix(place.storage) and same(place.offset, 0) and self.same_batch(detail):
             kind = self.kind_of(detail)
-            if kind and not self.is_matrix(place_of(detail.b.value).storage):
+            if kind and not self.is_matrix(storage_of(detail.b.value)):
                 self.adopt(at, _Member(at, kind, place.storage), [])
             return
         others = (detail.m, detail.n)
         if self.same_batch(detail) and same(others[0], self.space.m) and same(others[1], self.space.n):
-            if not any(self.is_matrix(place_of(o.value).storage) for o in (detail.a, detail.b)):
+            if not any(self.is_matrix(storage_of(o.value)) for o in (detail.a, detail.b)):
                 self.adopt(at, _Member(at, "scores"), [target_of(call)])
 
     def is_matrix(self, storage: Storage) -> bool:
@@ -182,31 +192,39 @@ class _Group:
     def own(self, at: int) -> bool:
         return any(m.at == at for m in self.members)
 
-    def others(self, start: int, end: int) -> Iterator[Item]:
+    def others(self, start: int, end: int) -> Iterator[_Traffic]:
+        own = {m.at for m in self.members}
         for at in range(start, end):
+            if self.left[at] is not None and at not in own:
+                yield self.traffic(at)
+
+    def traffic(self, at: int) -> _Traffic:
+        """What a step touches (asked again and again: kept)."""
+        found = self.known.get(at)
+        if found is None:
             item = self.left[at]
-            if item is not None and not self.own(at):
-                yield item
+            assert item is not None
+            found = self.known[at] = _Traffic(at, _ids(touched(item)), _ids(written(item)))
+        return found
 
     def place(self) -> int | None:
         """The position behind which all members can run: what they read has been written there, and no step
         that they pass touches what they write, or writes what they read."""
         place = self.first
         for member in self.members:
-            inputs = _inputs(self.item(member))
-            for at in range(place + 1, member.at):
-                item = self.left[at]
-                if item is not None and not self.own(at) and _share(written(item), inputs):
-                    place = at
+            inputs = _ids(_inputs(self.item(member)))
+            for step in self.others(place + 1, member.at):
+                if not step.written.isdisjoint(inputs):
+                    place = step.at
         for member in self.members:
-            inputs, outputs = _inputs(self.item(member)), _outputs(self.item(member))
+            inputs, outputs = _ids(_inputs(self.item(member))), _ids(_outputs(self.item(member)))
             passed = (
                 self.others(member.at + 1, place + 1)
                 if member.at <= place
                 else self.others(place + 1, member.at)
             )
-            for item in passed:
-                if _share(touched(item), outputs) or _share(written(item), inputs):
+            for step in passed:
+                if not (step.touched.isdisjoint(outputs) and step.written.isdisjoint(inputs)):
                     return None
         return place
 
@@ -306,9 +324,13 @@ def _share(one: Sequence[Storage], other: Sequence[Storage]) -> bool:
     return any(s is t for s in one for t in other)
 
 
+def _ids(storages: Sequence[Storage]) -> frozenset[int]:
+    return frozenset(map(id, storages))
+
+
 def _inputs(item: Item) -> list[Storage]:
     if isinstance(item, LibraryCall):
-        return [place_of(v).storage for v in item.operands]
+        return list(touched(item)[: len(item.operands)])
     assert isinstance(item, Emitted)
     return [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "out"]
 

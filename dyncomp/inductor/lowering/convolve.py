@@ -14,7 +14,7 @@ from ...symbolic.integers import Dim, hint, product, same
 from ..schedule import Windows
 from .contract import OWN_DTYPES, Operand, Product, copied, flat_stride
 from .state import State
-from .values import Place, Value, place_of
+from .values import Place, Value, place_of, storage_of
 
 # Dimensions that the runtime's windows have.
 MOST_DIMENSIONS = 2
@@ -110,7 +110,7 @@ def _add(lowering: State, value: Value, detail: Product) -> None:
     detail = replace(detail, a=a, b=b, c=c)
     call = lowering.fuser.add_call("blas", value, (detail.a.value, detail.b.value), (value,))
     call.detail = detail
-    place_of(value).storage.writes.append(call.position)
+    storage_of(value).writes.append(call.position)
 
 
 def _points(lowering: State, value: Value) -> None:

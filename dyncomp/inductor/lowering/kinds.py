@@ -87,6 +87,11 @@ class Lowering(State):
                 continue
             for number, source in enumerate(value.inputs):
                 self._use(value, number, source)
+        for value in reversed(self.values.values()):
+            value.widest = max(value.widest, value.points)
+            if value.kind in ("point", "view"):
+                for source in value.inputs:
+                    source.widest = max(source.widest, value.widest)
         end = len(self.graph.nodes)
         for k, out in enumerate(self.graph.outputs):
             if out.view is not None and out.view.kind == "input":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,9 @@ def matrix_routine(
     if not isinstance(kind, Extern) or not kind.lapack or not _launch.lapack_available():
         return None
     # NumPy computes float32 in float64 and warns where the result is too large for float32: left to it
-    plain = all(v.dtype is float64 for v in operands) and len(operands[0].shape) == 2
-    if not plain or dict(params) != dict(kind.when):
+    plain = operands[0].dtype is float64 and len(operands[0].shape) == 2
+    passed = [params[name] for name in kind.passed]
+    if not plain or {k: v for k, v in params.items() if k not in kind.passed} != dict(kind.when):
         return None
     function: Callable[..., Any] = getattr(_launch, kind.lapack)
-    return function
+    return functools.partial(function, *passed) if passed else function

@@ -36,7 +36,9 @@ class State:
         self.fuser = Fuser()
         self.values: dict[str, Value] = {}
         self.constants: list[object] = []
-        self.pending: list[Value] = []
+        # values left to their readers, by what they read of memory; those that may raise
+        self.waiting: dict[Value, list[Value]] = {}
+        self.waiting_to_raise: list[Value] = []
         self.inputs: list[Storage] = []
         self.outputs: dict[int, Storage] = {}
         self.mutated = {index for index, _ in graph.mutations}
@@ -55,7 +57,10 @@ class State:
         if self._keeps_home(value):
             self.home_point(value)
         else:
-            self.pending.append(value)
+            for leaf in value.leaves:
+                self.waiting.setdefault(leaf, []).append(value)
+            if value.raises:
+                self.waiting_to_raise.append(value)
 
     def _keeps_home(self, value: Value) -> bool:
         if value.forced or value.weight > MAX_INLINE_WEIGHT:
@@ -123,8 +128,6 @@ class State:
             if not value.weight:
                 _sum_up(value)
             self.home_point(value)
-            if value in self.pending:
-                self.pending.remove(value)
         if value.place is None:
             self.fuser.store(value)
 

@@ -47,7 +47,8 @@ class Updates:
 
     def _may_overwrite(self, value: Value, base: Value) -> bool:
         root = base.root
-        if any(u.position > value.position for u in root.uses) or root.output is not None:
+        # uses are in the order of the graph
+        if (root.uses and root.uses[-1].position > value.position) or root.output is not None:
             return False
         if not self._dense(base):
             return False
@@ -96,14 +97,12 @@ class Updates:
 
     def _force_pending(self, root: Value, position: int) -> None:
         """Compute now what would read the old contents later, or raise after the overwriting."""
-        waiting = [value for value in self.lowering.pending if value.inline]
-        self.lowering.pending[:] = waiting
-        for value in waiting:
-            # the cheap question first: there are as many values as operations
-            if not (root in value.leaves or value.raises) or not value.inline:
-                continue
-            if any(u.position > position for u in value.uses):
-                self.lowering.materialise(value)
+        lowering = self.lowering
+        lowering.waiting_to_raise[:] = [value for value in lowering.waiting_to_raise if value.inline]
+        found = {*lowering.waiting.get(root, ()), *lowering.waiting_to_raise}
+        for value in sorted(found, key=lambda value: value.position):
+            if value.inline and any(u.position > position for u in value.uses):
+                lowering.materialise(value)
 
     def _copy_base(self, value: Value, base: Value) -> None:
         if value.row is not None and value.row.name == "update_strided":

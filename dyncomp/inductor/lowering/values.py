@@ -71,7 +71,7 @@ class Value:
     and its index there; a point or gather value without a home is computed wherever it is read. ``rank``:
     how many reductions of its own cluster it waits for. ``cost``, ``loads`` and ``weight`` (scalar
     operations, memory reads, statements) include what it computes of values without a home; ``leaves`` are
-    those with one.
+    those with one. ``widest``: the most elements of what is computed of it element by element.
     ``borrowed``: the place is a window of other memory that the value was written to anyway; it holds the
     value until something else is written there.
     """
@@ -92,6 +92,7 @@ class Value:
     cost: float = 0.0
     loads: int = 0
     weight: int = 0
+    widest: int = 0
     raises: bool = False
     leaves: frozenset[Value] = frozenset()
     borrowed: bool = False
@@ -174,6 +175,13 @@ def place_of(value: Value) -> Place:
     for view in reversed(chain):
         place = view_place(view, place)
     return place
+
+
+def storage_of(value: Value) -> Storage:
+    """The storage of :func:`place_of`."""
+    while value.place is None and value.kind == "view":
+        value = value.inputs[0]
+    return value.place.storage if value.place is not None else _NOWHERE
 
 
 def is_stored(value: Value) -> bool:

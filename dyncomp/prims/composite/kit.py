@@ -89,3 +89,10 @@ def window(ops: Ops, x: Var, axis: int, start: Dim, size: Dim) -> Var:
     starts = tuple(start if a == axis else 0 for a in range(x.ndim))
     sizes = tuple(size if a == axis else d for a, d in enumerate(x.shape))
     return ops.strided_slice(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim)
+
+
+def moved(ops: Ops, x: Var, source: int, target: int) -> Var:
+    """Axis ``source`` moved to position ``target``, as a view."""
+    order = [a for a in range(x.ndim) if a != source]
+    order.insert(target, source)
+    return ops.transpose(x, perm=tuple(order))

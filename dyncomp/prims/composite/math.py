@@ -11,13 +11,9 @@ from ...graph.ir import Ops, Var
 from ..kit import FLOAT, Array, widening
 from ..opdef import OpDef
 from ..samples import pointwise_samples
-from .kit import composite, filled
+from .kit import composite
 
 _NATIVE_FLOAT = tuple(d for d in FLOAT if d.name != "bfloat16")
-
-
-def relu(ops: Ops, x: Var) -> Var:
-    return ops.maximum(x, filled(ops, x, 0))
 
 
 def silu(ops: Ops, x: Var) -> Var:
@@ -39,7 +35,6 @@ def _real(name: str, decomp: Callable[..., Any], ref: Callable[..., Any], doc: s
 
 
 ROWS: tuple[OpDef, ...] = (
-    _real("relu", relu, widening(lambda x: np.maximum(x, x.dtype.type(0))), "maximum(x, 0)."),
     _real("silu", silu, widening(lambda x: x * (1 / (1 + np.exp(-x)))), "x*sigmoid(x).", extremes=False),
     _real("rsqrt", rsqrt, _rsqrt, "1/sqrt(x).", low=0.1),
 )

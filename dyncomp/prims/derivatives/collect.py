@@ -8,7 +8,7 @@ from typing import Any
 
 from ..opdef import OpDef
 from ..pointwise.partials import pointwise_jvp, pointwise_vjp
-from . import complex_parts, linear_maps, matrices, scans, structure
+from . import complex_parts, linear_maps, matrices, routines, scans, selection, special_functions, structure
 
 Rule = Callable[..., Any]
 
@@ -42,6 +42,9 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
         linear_maps.convolution_transpose_vjp,
         structure.bilinear_jvp("convolution_transpose"),
     ),
+    "routine_call": (routines.routine_vjp, routines.routine_jvp),
+    "library_call": (selection.call_vjp, selection.call_jvp),
+    "ufunc_call": (special_functions.ufunc_vjp, special_functions.ufunc_jvp),
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
 }
 
@@ -49,9 +52,7 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
 _OPAQUE = "what it calls is not known to dyncomp"
 REASONS: dict[str, str] = {
     "python_call": _OPAQUE,
-    "library_call": _OPAQUE,
-    "ufunc_call": _OPAQUE,
-    "routine_call": _OPAQUE,
+    "for_each": "it calls a library for each element of a batch",
     "nextafter": "it is a step of the number format",
     "wide_dot_general": "it is made of dot_general for one target, after differentiation",
     "wide_convolution": "it is made of convolution for one target, after differentiation",
@@ -65,4 +66,4 @@ def with_derivatives(row: OpDef) -> OpDef:
         return replace(row, vjp=vjp, jvp=jvp)
     if row.partials is not None:
         return replace(row, vjp=pointwise_vjp(row.partials), jvp=pointwise_jvp(row.partials))
-    return replace(row, no_derivative=REASONS.get(row.name, ""))
+    return replace(row, no_derivative=row.no_derivative or REASONS.get(row.name, ""))

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...device import CPU
+from ...dtypes import float64
 from ...graph.ir import Ops, Var
 from ..pointwise.partials import conjugate, scalar, total, zeros
 
@@ -93,16 +95,96 @@ def _solved(ops: Ops, a: Var, b: Var) -> Var:
     return found
 
 
+def _through_triangle(ops: Ops, a: Var, b: Var, lower: bool) -> Var:
+    """The inverse of a triangular matrix times ``b``."""
+    found: Var = ops.solve_triangular(a, b, lower=lower, left=True)
+    return found
+
+
+def _by_triangle(ops: Ops, b: Var, a: Var, lower: bool) -> Var:
+    """``b`` times the inverse of a triangular matrix."""
+    found: Var = ops.solve_triangular(a, b, lower=lower, left=False)
+    return found
+
+
+def _triangle(ops: Ops, x: Var, lower: bool) -> Var:
+    found: Var = ops.tril(x, k=0) if lower else ops.triu(x, k=0)
+    return found
+
+
+def _known_diagonal(ops: Ops, x: Var) -> Var | None:
+    """The diagonal of a matrix that is known to be zero elsewhere."""
+    node = ops.builder.producer(x)
+    if node is None or node.op != "update_diagonal" or node.kwargs["offset"] != 0:
+        return None
+    base = ops.builder.producer(node.inputs[0])
+    is_zero = base is not None and base.op == "full" and base.kwargs["value"] == 0
+    return node.inputs[1] if is_zero and x.ndim == 2 else None
+
+
 # -- solutions, inverses, determinants --------------------------------------------------------
 def solve_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     a, b = inputs
     (x,) = outputs
-    grad_b = _solved(ops, _turned(ops, a), cts[0])  # type: ignore[arg-type]
-    if b.ndim == 1:
-        outer = ops.outer(grad_b, conjugate(ops, x))
+    if a.ndim == 2 and a.dtype is float64 and a.type.device == CPU:
+        # the solution has the same factors (``graph/passes/factors.py``)
+        grad_b = ops.solve_factored(a, *ops.lu_factor(a), cts[0], transposed=True)
     else:
-        outer = _product(ops, grad_b, _turned(ops, x))
-    return ops.negative(outer), grad_b
+        grad_b = _solved(ops, _turned(ops, a), cts[0])  # type: ignore[arg-type]
+    return ops.negative(_outer(ops, grad_b, x)), grad_b
+
+
+def _outer(ops: Ops, a: Var, b: Var) -> Var:
+    """``a`` times the conjugate transpose of ``b``, columns or vectors."""
+    return ops.outer(a, conjugate(ops, b)) if a.ndim == 1 else _product(ops, a, _turned(ops, b))
+
+
+def solve_factored_vjp(
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, transposed: bool
+) -> tuple[Maybe, ...]:
+    a, factors, pivots, _ = inputs
+    grad_b = ops.solve_factored(a, factors, pivots, cts[0], transposed=not transposed)
+    pair = (outputs[0], grad_b) if transposed else (grad_b, outputs[0])
+    return ops.negative(_outer(ops, *pair)), None, None, grad_b
+
+
+def solve_factored_jvp(
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, transposed: bool
+) -> Maybe:
+    ta, _, _, tb = tangents
+    right = None
+    if ta is not None:
+        right = ops.negative(ops.matmul(_turned(ops, ta) if transposed else ta, outputs[0]))
+    right = total(ops, (right, tb))
+    if right is None:
+        return None
+    found: Var = ops.solve_factored(*inputs[:3], right, transposed=transposed)
+    return found
+
+
+def solve_triangular_vjp(
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, lower: bool, left: bool
+) -> tuple[Maybe, ...]:
+    a, _ = inputs
+    (x,) = outputs
+    grad_b = ops.solve_triangular(_turned(ops, a), cts[0], lower=not lower, left=left)
+    product = _product(ops, grad_b, _turned(ops, x)) if left else _product(ops, _turned(ops, x), grad_b)
+    return ops.negative(_triangle(ops, product, lower)), grad_b
+
+
+def solve_triangular_jvp(
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, lower: bool, left: bool
+) -> Maybe:
+    (ta, tb), (x,) = tangents, outputs
+    right = None
+    if ta is not None:
+        part = _triangle(ops, ta, lower)
+        right = ops.negative(_product(ops, part, x) if left else _product(ops, x, part))
+    right = total(ops, (right, tb))
+    if right is None:
+        return None
+    found: Var = ops.solve_triangular(inputs[0], right, lower=lower, left=left)
+    return found
 
 
 def solve_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
@@ -174,11 +256,15 @@ def cholesky_vjp(
     if upper:
         factor, ct = _turned(ops, factor), _turned(ops, ct)
     turned = _turned(ops, factor)
-    half = _lower_half(ops, _product(ops, turned, ops.tril(ct, k=0)))
+    along = _known_diagonal(ops, ct)
+    if along is None:
+        half = _lower_half(ops, _product(ops, turned, ops.tril(ct, k=0)))
+    else:
+        product = ops.multiply(_diagonal(ops, turned), along)
+        half = _with_diagonal(ops, zeros(ops, factor), ops.multiply(product, scalar(ops, product, 0.5)))
     # inverse(turned) @ half @ inverse(factor)
-    left = _solved(ops, turned, half)
-    inner = _turned(ops, _solved(ops, turned, _turned(ops, left)))
-    return (_hermitian(ops, inner),)
+    left = _through_triangle(ops, turned, half, lower=False)
+    return (_hermitian(ops, _by_triangle(ops, left, factor, lower=True)),)
 
 
 def cholesky_jvp(
@@ -188,8 +274,8 @@ def cholesky_jvp(
     if t is None:
         return None
     lower = _turned(ops, outputs[0]) if upper else outputs[0]
-    left = _solved(ops, lower, _hermitian(ops, t))
-    inner = _turned(ops, _solved(ops, lower, _turned(ops, left)))
+    left = _through_triangle(ops, lower, _hermitian(ops, t), lower=True)
+    inner = _by_triangle(ops, left, _turned(ops, lower), lower=False)
     found = _product(ops, lower, _lower_half(ops, inner))
     return _turned(ops, found) if upper else found
 
@@ -217,7 +303,7 @@ def qr_vjp(
         symmetric = _with_diagonal(ops, symmetric, diagonal)
     right = total(ops, (on_q, _product(ops, q, symmetric)))
     assert right is not None
-    return (_turned(ops, _solved(ops, r, _turned(ops, right))),)
+    return (_by_triangle(ops, right, _turned(ops, r), lower=True),)
 
 
 def _check_tall(x: Var, r: Var) -> None:
@@ -355,6 +441,10 @@ def eigvalsh_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *,
 
 RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "solve": (solve_vjp, solve_jvp),
+    "solve_factored": (solve_factored_vjp, solve_factored_jvp),
+    "solve_triangular": (solve_triangular_vjp, solve_triangular_jvp),
+    # what reads the factors has the derivatives by the matrix
+    "lu_factor": (lambda ops, cts, inputs, outputs: (None,), lambda ops, ts, inputs, outputs: (None, None)),
     "inv": (inv_vjp, inv_jvp),
     "det": (det_vjp, det_jvp),
     "slogdet": (slogdet_vjp, slogdet_jvp),

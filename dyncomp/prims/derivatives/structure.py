@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dtypes import int64
 from ...graph.ir import Ops, Var
-from ...symbolic.integers import product
+from ...symbolic.integers import product, same
 from ..composite.kit import spread
 from ..contract import free_dims
 from ..pointwise.partials import conjugate, scalar, total, zeros
@@ -150,10 +150,63 @@ def put_along(ops: Ops, base: Var, value: Var, index: Var, axis: int, combine: s
     return found
 
 
-def _index_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
+def _along(ops: Ops, index: Var) -> int | None:
+    """The axis along which an index array is the position."""
+    node = ops.builder.producer(index)
+    if node is not None and node.op == "broadcast_in_dim":
+        inner = ops.builder.producer(node.inputs[0])
+        one = inner is not None and inner.op == "iota" and node.inputs[0].ndim == 1
+        (axis,) = node.kwargs["dims"] if one else (None,)
+        return axis if axis is not None and same(index.shape[axis], node.inputs[0].shape[0]) else None
+    return node.kwargs["axis"] if node is not None and node.op == "iota" else None
+
+
+def _odd_one(ops: Ops, x: Var, index: Vars, dims: Sequence[int]) -> tuple[int, list[int]] | None:
+    """Where all index arrays but one are positions along the axes of their shape, each along another one
+    and for a whole dimension of ``x``: the number of that one, and the dimensions for the axes of the shape.
+    Each element of ``x`` is read once at most then."""
+    axes = [_along(ops, var) for var in index]
+    odd = axes.index(None) if None in axes else -1
+    places = {axis: dims[k] for k, axis in enumerate(axes) if k != odd and axis is not None}
+    found = [places.get(axis) for axis in range(index[0].ndim)]
+    known = [d for d in found if d is not None]
+    if odd < 0 or not len(known) == len(found) == len(index) - 1:
+        return None
+    whole = all(same(n, x.shape[d]) for n, d in zip(index[0].shape, known))
+    return (odd, known) if whole else None
+
+
+def _onto(ops: Ops, v: Var, x: Var, dims: Sequence[int]) -> Var:
+    """``v``, whose axes are these dimensions of ``x``, with the shape of ``x``."""
+    order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+    found: Var = ops.broadcast_in_dim(ops.transpose(v, perm=order), shape=x.shape, dims=tuple(sorted(dims)))
+    return found
+
+
+def _where_chosen(ops: Ops, x: Var, ct: Var, index: Var, axis: int) -> Var:
+    """``ct`` where the position along ``axis`` is ``index``, which is within bounds, and zeros. All have
+    the shape of ``x``."""
+    size = scalar(ops, index, x.shape[axis])
+    place = ops.where(ops.less(index, zeros(ops, index)), ops.add(index, size), index)
+    along = ops.iota(shape=x.shape, axis=axis, dtype=int64, device=x.type.device)
+    found: Var = ops.where(ops.equal(along, place), ct, zeros(ops, x))
+    return found
+
+
+def _index_vjp(
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, dims: Any, position: int
+) -> tuple[Var | None, ...]:
     x, *index = inputs
-    grad = ops.index_put(zeros(ops, x), cts[0], *index, combine="add", **params)
-    return (grad, *(None for _ in index))
+    nothing = (None,) * len(index)
+    odd = _odd_one(ops, x, index, dims)
+    if odd is not None:
+        # no scatter: it would not be part of another loop
+        number, known = odd
+        others = [d for d in range(x.ndim) if d not in dims]
+        ct = _onto(ops, cts[0], x, [*others[:position], *known, *others[position:]])
+        return (_where_chosen(ops, x, ct, _onto(ops, index[number], x, known), dims[number]), *nothing)
+    grad = ops.index_put(zeros(ops, x), cts[0], *index, dims=dims, position=position, combine="add")
+    return (grad, *nothing)
 
 
 def _index_jvp(
@@ -164,6 +217,10 @@ def _index_jvp(
 
 def _along_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
     x, index = inputs
+    if _is_one(index.shape[axis]):
+        dims = tuple(range(x.ndim))
+        ct, place = (ops.broadcast_in_dim(v, shape=x.shape, dims=dims) for v in (cts[0], index))
+        return _where_chosen(ops, x, ct, place, axis), None
     return put_along(ops, zeros(ops, x), cts[0], index, axis, "add"), None
 
 
@@ -327,6 +384,7 @@ VJPS: dict[str, Callable[..., Any]] = {
     "index_put": _put_vjp,
     "as_strided": _strided_vjp,
     "update_strided": _put_strided_vjp,
+    "stop_gradient": lambda ops, cts, inputs, outputs: (None,),
     "copy": _triangle_vjp("copy"),
     "contiguous": _triangle_vjp("copy"),
 }
@@ -348,6 +406,7 @@ _LINEAR = (
 )
 
 JVPS: dict[str, Callable[..., Any]] = {
+    "stop_gradient": lambda ops, tangents, inputs, outputs: None,
     **{name: linear_jvp(name) for name in _LINEAR},
     "reduce_max": _extreme_jvp,
     "reduce_min": _extreme_jvp,

@@ -1,9 +1,10 @@
 """Partial derivatives of pointwise rows, from which both directions follow.
 
 ``vjp`` multiplies each by the cotangent, ``jvp`` sums partial times tangent. A ``None`` partial or cotangent
-is zero (or refused: ``OpDef.no_derivative_by``). Functions of complex numbers with partials are holomorphic
-(the others have rules of their own); integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the
-mean of the two sides is taken.
+is zero (or refused: ``OpDef.no_derivative_by``). A partial that chooses is a function of the (co)tangent: an
+infinite one is not multiplied by 0. Functions of complex numbers with partials are holomorphic (the others
+have rules of their own); integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the
+two sides is taken.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim
 
 Vars = Sequence[Var]
-Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
+Partial = Var | Callable[[Var], Var] | None
+Partials = Callable[[Any, Vars, Var], Sequence[Partial]]
+
+
+class Unknown:
+    """In place of a cotangent or a partial derivative that there is no formula for, and why."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
 
 def scalar(ops: Ops, x: Var, value: float | Dim) -> Var:
@@ -57,11 +66,29 @@ def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
     return partials
 
 
-def constant(*values: float) -> Partials:
-    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
+class Constant:
+    """Partial derivatives that are numbers."""
 
-    return partials
+    def __init__(self, *values: float) -> None:
+        self.values = values
+
+    def __call__(self, ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, self.values))
+
+
+def constant(*values: float) -> Partials:
+    return Constant(*values)
+
+
+def times(ops: Ops, x: Var, value: float) -> Var | None:
+    """``x`` times a number; ``None`` for nothing."""
+    if value == 1:
+        return x
+    if value == -1:
+        found: Var = ops.negative(x)
+        return found
+    made: Var = ops.multiply(x, scalar(ops, x, value))
+    return made if value else None
 
 
 def over_root(sign: float, of: Callable[[Any, Var, Var], Var]) -> Partials:
@@ -164,31 +191,48 @@ def hypot(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
 def extreme(larger: str) -> Partials:
     """1 for the operand chosen, a half each for ties."""
 
-    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
         x, y = inputs
         tie = ops.equal(x, y)
-        half, one, zero = (scalar(ops, x, v) for v in (0.5, 1.0, 0.0))
-        first = ops.where(tie, half, ops.where(getattr(ops, larger)(x, y), one, zero))
-        return first, ops.subtract(one, first)
+        first = getattr(ops, larger)(x, y)
+
+        def shared(t: Var) -> Var:
+            found: Var = ops.where(tie, ops.multiply(t, scalar(ops, t, 0.5)), t)
+            return found
+
+        return (
+            lambda t: ops.where(ops.logical_or(tie, first), shared(t), zeros(ops, t)),
+            lambda t: ops.where(first, zeros(ops, t), shared(t)),
+        )
 
     return partials
 
 
-def where(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
-    one = scalar(ops, out, 1.0)
-    zero = scalar(ops, out, 0.0)
-    return None, ops.where(inputs[0], one, zero), ops.where(inputs[0], zero, one)
+def chosen(ops: Ops, mask: Var) -> Callable[[Var], Var]:
+    """1 where the mask is true, else 0."""
+    return lambda t: ops.where(mask, t, zeros(ops, t))
 
 
-def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def left_out(ops: Ops, mask: Var) -> Callable[[Var], Var]:
+    """0 where the mask is true, else 1."""
+    return lambda t: ops.where(mask, zeros(ops, t), t)
+
+
+def relu(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
+    """0 at 0; NaN goes through."""
+    return (left_out(ops, ops.less_equal(out, zeros(ops, out))),)
+
+
+def where(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
+    return None, chosen(ops, inputs[0]), left_out(ops, inputs[0])
+
+
+def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Partial]:
     x, lo, hi = inputs
-    one = scalar(ops, x, 1.0)
-    zero = scalar(ops, x, 0.0)
     low = ops.less(x, lo)
     above = ops.greater(ops.maximum(x, lo), hi)
-    inside = ops.logical_not(ops.logical_or(low, above))
     floor = ops.logical_and(low, ops.logical_not(above))
-    return ops.where(inside, one, zero), ops.where(floor, one, zero), ops.where(above, one, zero)
+    return left_out(ops, ops.logical_or(low, above)), chosen(ops, floor), chosen(ops, above)
 
 
 def logaddexp(exp: str) -> Partials:
@@ -220,14 +264,28 @@ def remainder(rounding: str) -> Partials:
 ZERO = constant(0.0, 0.0)
 
 
+def _times(ops: Ops, ct: Var, slope: Var | Callable[[Var], Var]) -> Var:
+    found: Var = slope(ct) if callable(slope) else ops.multiply(ct, conjugate(ops, slope))
+    return found
+
+
+def _along(ops: Ops, t: Var | None, slope: Partial) -> Var | None:
+    if t is None or slope is None:
+        return None
+    found: Var = slope(t) if callable(slope) else ops.multiply(t, slope)
+    return found
+
+
 def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
     def vjp(
         ops: Ops, cotangents: Vars, inputs: Vars, outputs: Vars, **params: object
     ) -> tuple[Var | None, ...]:
         require_inexact(inputs)
         (ct,) = cotangents
+        if isinstance(partials, Constant):
+            return tuple(times(ops, ct, value) for _, value in zip(inputs, partials.values))
         slopes = partials(ops, inputs, outputs[0])
-        return tuple(None if d is None else ops.multiply(ct, conjugate(ops, d)) for d in slopes)
+        return tuple(None if d is None else _times(ops, ct, d) for d in slopes)
 
     return vjp
 
@@ -237,7 +295,10 @@ def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
         ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_inexact(inputs)
+        if isinstance(partials, Constant):
+            given = zip(tangents, partials.values)
+            return total(ops, (None if t is None else times(ops, t, value) for t, value in given))
         pairs = zip(tangents, partials(ops, inputs, outputs[0]))
-        return total(ops, (None if t is None or d is None else ops.multiply(t, d) for t, d in pairs))
+        return total(ops, (_along(ops, t, d) for t, d in pairs))
 
     return jvp

@@ -23,6 +23,10 @@ constexpr Int kLong = 32;  // rows from which other Python threads run meanwhile
 struct Lapack {
   void (*gesv)(const Int*, const Int*, double*, const Int*, Int*, double*, const Int*, Int*);
   void (*getrf)(const Int*, const Int*, double*, const Int*, Int*, Int*);
+  void (*getrs)(const char*, const Int*, const Int*, const double*, const Int*, const Int*, double*, const Int*, Int*,
+                size_t);
+  void (*trsm)(const char*, const char*, const char*, const char*, const Int*, const Int*, const double*,
+               const double*, const Int*, double*, const Int*, size_t, size_t, size_t, size_t);
   void (*potrf)(const char*, const Int*, double*, const Int*, Int*, size_t);
   void (*geqrf)(const Int*, const Int*, double*, const Int*, double*, double*, const Int*, Int*);
   void (*orgqr)(const Int*, const Int*, const Int*, double*, const Int*, const double*, double*, const Int*, Int*);
@@ -112,6 +116,13 @@ PyObject* fail(const char* message) {
 
 Int at_least_one(Int n) { return std::max<Int>(n, 1); }
 
+PyObject* pair_of(PyObject* first, PyObject* second) {
+  PyObject* made = first && second ? PyTuple_Pack(2, first, second) : nullptr;
+  Py_XDECREF(first);
+  Py_XDECREF(second);
+  return made;
+}
+
 /* gesv on copies of `a` and of what `fill` puts into the right-hand side. */
 template <class Fill>
 PyObject* solve_into(PyArrayObject* a, Int columns, int ndim, Fill fill) {
@@ -140,6 +151,75 @@ PyObject* inverse_of(PyArrayObject* a) {
     std::fill(right, right + n * n, 0.0);
     for (Int i = 0; i < n; ++i) right[i * (n + 1)] = 1;
   });
+}
+
+/* A pair of the factors of `a`, columns one after the other (so the transpose of what LAPACK calls them), and of
+ * LAPACK's pivots. */
+PyObject* factors_of(PyArrayObject* a) {
+  const Int n = PyArray_DIM(a, 0);
+  const Int lead = at_least_one(n);
+  npy_intp shape[] = {static_cast<npy_intp>(n), static_cast<npy_intp>(n)};
+  PyObject* factors = PyArray_SimpleNew(2, shape, NPY_FLOAT64);
+  PyObject* pivots = PyArray_SimpleNew(1, shape, NPY_INT64);
+  if (!factors || !pivots) return pair_of(factors, pivots);
+  double* const matrix = static_cast<double*>(PyArray_DATA(array_of(factors)));
+  copy_in(matrix, a);
+  Int info = 0;
+  {
+    Unlocked threads(n > kLong);
+    lapack.getrf(&n, &n, matrix, &lead, static_cast<Int*>(PyArray_DATA(array_of(pivots))), &info);
+  }
+  if (!info) return pair_of(factors, pivots);
+  Py_DECREF(factors);
+  Py_DECREF(pivots);
+  return fail("Singular matrix");
+}
+
+/* The solution for `b` of the matrix with these factors (`factors_of`), or of its transpose. */
+PyObject* solve_factored_of(bool transposed, PyArrayObject* factors, PyArrayObject* pivots, PyArrayObject* b) {
+  const Int n = PyArray_DIM(factors, 0), columns = PyArray_NDIM(b) == 1 ? 1 : PyArray_DIM(b, 1);
+  const Int lead = at_least_one(n);
+  Scratch<double> right(n * columns);
+  copy_in(right.data(), b);
+  Int info = 0;
+  {
+    Unlocked threads(n > kLong);
+    lapack.getrs(transposed ? "T" : "N", &n, &columns, static_cast<const double*>(PyArray_DATA(factors)), &lead,
+                 static_cast<const Int*>(PyArray_DATA(pivots)), right.data(), &lead, &info, 1);
+  }
+  return copy_out(right.data(), n, columns, n, PyArray_NDIM(b));
+}
+
+/* x of `a @ x = b` (left) or `x @ a = b`, where `a` is a triangle of a matrix, its diagonal included. */
+PyObject* triangular_of(bool lower, bool left, PyArrayObject* a, PyArrayObject* b) {
+  const Int n = PyArray_DIM(a, 0), item = sizeof(double);
+  for (Int i = 0; i < n; ++i)
+    if (*static_cast<const double*>(PyArray_GETPTR2(a, i, i)) == 0) return fail("Singular matrix");
+  PyObject* made = PyArray_SimpleNew(2, PyArray_DIMS(b), NPY_FLOAT64);
+  if (!made || PyArray_CopyInto(array_of(made), b) < 0) {
+    Py_XDECREF(made);
+    return nullptr;
+  }
+  // what lies in memory in Fortran order: `a`, its transpose, or a copy of it
+  const Int down = PyArray_STRIDE(a, 0), across = PyArray_STRIDE(a, 1);
+  const bool as_it_is = down == item && across >= n * item && across % item == 0;
+  const bool turned = !as_it_is && across == item && down >= n * item && down % item == 0;
+  Scratch<double> copied(as_it_is || turned ? 0 : n * n);
+  const double* matrix = static_cast<const double*>(PyArray_DATA(a));
+  if (!as_it_is && !turned) {
+    copy_in(copied.data(), a);
+    matrix = copied.data();
+  }
+  const Int lead = at_least_one(as_it_is ? across / item : turned ? down / item : n);
+  // C order of the result is Fortran order of its transpose, on whose other side the transpose of `a` stands
+  const Int rows = PyArray_DIM(b, 1), columns = PyArray_DIM(b, 0), step = at_least_one(rows);
+  const double one = 1;
+  if (rows && columns) {
+    Unlocked threads(n > kLong);
+    lapack.trsm(left ? "R" : "L", lower != turned ? "L" : "U", turned ? "N" : "T", "N", &rows, &columns, &one, matrix,
+                &lead, static_cast<double*>(PyArray_DATA(array_of(made))), &step, 1, 1, 1, 1);
+  }
+  return made;
 }
 
 /* The same by NumPy, which warns as it should. */
@@ -197,13 +277,6 @@ PyObject* cholesky_of(PyArrayObject* a) {
 /* Room for `asked` elements, or for the fewest that will do. */
 Int room(double asked, Int fewest) {
   return std::max(static_cast<Int>(asked), at_least_one(fewest));
-}
-
-PyObject* pair_of(PyObject* first, PyObject* second) {
-  PyObject* made = first && second ? PyTuple_Pack(2, first, second) : nullptr;
-  Py_XDECREF(first);
-  Py_XDECREF(second);
-  return made;
 }
 
 PyObject* qr_of(PyArrayObject* a) {
@@ -282,6 +355,7 @@ PyObject* of_matrix(PyObject* matrix, bool fits, F function) {
 
 bool find_lapack(void* library) {
   return find(library, "dgesv", &lapack.gesv) && find(library, "dgetrf", &lapack.getrf) &&
+         find(library, "dgetrs", &lapack.getrs) && find(library, "dtrsm", &lapack.trsm) &&
          find(library, "dpotrf", &lapack.potrf) && find(library, "dgeqrf", &lapack.geqrf) &&
          find(library, "dorgqr", &lapack.orgqr) && find(library, "dsyevd", &lapack.syevd);
 }
@@ -290,6 +364,33 @@ PyObject* solve(PyObject*, PyObject* const* args, Py_ssize_t count) {
   const bool fits = count == 2 && is_square(args[0]) && is_double(args[1], 1, 2) &&
                     PyArray_DIM(array_of(args[0]), 0) == PyArray_DIM(array_of(args[1]), 0);
   return of_matrix(fits ? args[0] : nullptr, fits, [args](PyArrayObject* a) { return solve_of(a, array_of(args[1])); });
+}
+
+PyObject* factored(PyObject*, PyObject* matrix) { return of_matrix(matrix, is_square(matrix), factors_of); }
+
+PyObject* solve_factored(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  bool fits = count == 5 && is_square(args[2]) && is_double(args[4], 1, 2) && PyArray_CheckExact(args[3]) &&
+              PyArray_IS_C_CONTIGUOUS(array_of(args[2]));
+  if (fits) {
+    PyArrayObject* const pivots = array_of(args[3]);
+    const npy_intp n = PyArray_DIM(array_of(args[2]), 0);
+    fits = PyArray_NDIM(pivots) == 1 && PyArray_DIM(pivots, 0) == n && PyArray_TYPE(pivots) == NPY_INT64 &&
+           PyArray_IS_C_CONTIGUOUS(pivots) && PyArray_DIM(array_of(args[4]), 0) == n;
+    const Int* const row = fits ? static_cast<const Int*>(PyArray_DATA(pivots)) : nullptr;
+    for (npy_intp i = 0; fits && i < n; ++i) fits = row[i] >= 1 && row[i] <= n;
+  }
+  return of_matrix(fits ? args[2] : nullptr, fits, [args](PyArrayObject* factors) {
+    return solve_factored_of(args[0] == Py_True, factors, array_of(args[3]), array_of(args[4]));
+  });
+}
+
+PyObject* triangular(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  const bool left = count == 4 && args[1] == Py_True;
+  const bool fits = count == 4 && is_square(args[2]) && is_double(args[3], 2, 2) &&
+                    PyArray_DIM(array_of(args[2]), 0) == PyArray_DIM(array_of(args[3]), left ? 0 : 1);
+  return of_matrix(fits ? args[2] : nullptr, fits, [args, left](PyArrayObject* a) {
+    return triangular_of(args[0] == Py_True, left, a, array_of(args[3]));
+  });
 }
 
 PyObject* inverse(PyObject*, PyObject* matrix) { return of_matrix(matrix, is_square(matrix), inverse_of); }

@@ -9,6 +9,10 @@ bool find_lapack(void* library);
 
 /* np.linalg's functions of one matrix of float64: the same routines, called without Python in between. */
 PyObject* solve(PyObject* module, PyObject* const* args, Py_ssize_t count);
+/* factored(a), solve_factored(transposed, a, factors, pivots, b), triangular(lower, left, a, b). */
+PyObject* factored(PyObject* module, PyObject* matrix);
+PyObject* solve_factored(PyObject* module, PyObject* const* args, Py_ssize_t count);
+PyObject* triangular(PyObject* module, PyObject* const* args, Py_ssize_t count);
 PyObject* inverse(PyObject* module, PyObject* matrix);
 PyObject* determinant(PyObject* module, PyObject* matrix);
 PyObject* cholesky(PyObject* module, PyObject* matrix);

@@ -1,0 +1,1 @@
+"""What derivatives are for: ``python -m demo.derivatives digits|equation|process``."""

@@ -1,0 +1,118 @@
+"""Markers are replaced by the derivatives that they ask for, or by values for a whole batch.
+
+A marker (``prims/markers.py``) asks for a derivative of values by variables, or for values for all elements
+of a batch instead of one; all of them are defined before it. Markers are replaced in the order of the
+program: what is between the variables and the values of an outer one holds no marker any more, so derivatives
+of derivatives, and batches of them, need nothing of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..graph.ir import Graph, Node, Ops, OpTable, Var
+from ..graph.passes.decompose import PrimBuilder, decompose
+from ..graph.rewrite import Transformer, substitute
+from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END
+from ..symbolic.integers import Dim
+from .batching import Batching, without
+from .joint import Reverse, Table
+from .pushforward import Forward
+
+
+def expand(graph: Graph, table: OpTable) -> Graph:
+    """A functional graph without markers.
+
+    Raises ``NotDifferentiableError`` with the program's place for a node without a derivative on a way from a
+    variable to a value, and ``NotBatchableError`` for one without a rule between an element of a batch and
+    what is asked for of all of it.
+    """
+    if not has_markers(graph, table):
+        return graph
+    made = _Expander(decompose(graph, table), table).run()
+    elements = [node.out for node in made.nodes if node.op == ELEMENT]
+    return without_markers(without(made, elements) if elements else made)
+
+
+def has_markers(graph: Graph, table: OpTable) -> bool:
+    return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
+
+
+def without_markers(graph: Graph) -> Graph:
+    """Values that had a derivative of their own way are what they were."""
+    replacement: dict[str, Var] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if node.op in _WAYS:
+            replacement.update({out.name: value for out, value in zip(node.outputs, node.inputs)})
+        else:
+            nodes.append(node)
+    return substitute(replace(graph, nodes=tuple(nodes)), replacement)
+
+
+_WAYS = (CUSTOM, BEGIN, END)
+
+
+class _Expander(Transformer):
+    def __init__(self, graph: Graph, table: OpTable) -> None:
+        super().__init__(graph, table)
+        self.ops = Ops(self.builder)
+        self.rules: Table = table  # type: ignore[assignment]
+        self.closed: set[str] = set()  # what is made of elements of batches that were made
+
+    def make_builder(self) -> PrimBuilder:
+        return PrimBuilder(self.graph, self.table)
+
+    def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
+        make = _MARKERS.get(node.op)
+        if make is None:
+            return self.keep(node, inputs)
+        found = make(self, inputs, **node.kwargs)
+        return tuple(self.ops.contiguous(v) for v in found)
+
+    def batch(self, inputs: Sequence[Var], outputs: int, size: Dim) -> list[Var]:
+        values, elements = inputs[:outputs], inputs[outputs:]
+        batching = Batching(self.builder, self.rules, size)
+        for element in elements:
+            made = self.builder.producer(element)
+            assert made is not None
+            batching.add(element, made.inputs[0])
+        nodes = tuple(self.builder.nodes)
+        batching.run(nodes, [*values, *self._raising(nodes)])
+        self.closed.update(element.name for element in elements)
+        return [batching.batched(v) for v in values]
+
+    def _raising(self, nodes: Sequence[Node]) -> list[Var]:
+        """Values that are computed also where nothing uses them."""
+        found: list[Var] = []
+        for node in nodes:
+            if any(v.name in self.closed for v in node.inputs):
+                self.closed.update(v.name for v in node.outputs)
+            elif self.rules[node.op].may_raise:
+                found += node.outputs
+        return found
+
+    def gradient(self, inputs: Sequence[Var], outputs: int) -> list[Var]:
+        values, cotangents, variables = inputs[:outputs], inputs[outputs : 2 * outputs], inputs[2 * outputs :]
+        reverse = Reverse(self.builder, self.rules, tuple(self.builder.nodes), variables, values)
+        for value, cotangent in zip(values, cotangents):
+            reverse.add(value, cotangent)
+        reverse.run()
+        return [reverse.gradient(v) for v in variables]
+
+    def tangent(self, inputs: Sequence[Var], outputs: int) -> list[Var]:
+        values, rest = inputs[:outputs], inputs[outputs:]
+        given, variables = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+        nodes = tuple(self.builder.nodes)
+        forward = Forward(self.builder, self.rules, nodes, dict(zip((v.name for v in variables), given)))
+        forward.run()
+        return [forward.tangent(v) for v in values]
+
+
+_MARKERS: dict[str, Callable[..., list[Var]]] = {
+    BATCH: _Expander.batch,
+    "gradient": _Expander.gradient,
+    "tangent": _Expander.tangent,
+}

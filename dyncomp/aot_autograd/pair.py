@@ -1,0 +1,263 @@
+"""A graph and its gradients as compiled graphs, for a library with a reverse mode of its own.
+
+The forward graph gives the results and what is saved. For each pattern of cotangents that are there and
+gradients that are wanted there is a backward graph, which starts from the values saved; it is made when that
+pattern first occurs. Saved values count as results, too: a second derivative has cotangents for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import NotDifferentiableError, Unsupported
+from ..frontends.base import GradientPair, OutputView, PairBackward
+from ..graph.ir import Graph, GraphOutput, SymbolBinding, Var
+from ..graph.passes.decompose import decompose
+from ..prims.markers import STOP
+from ..symbolic.integers import SymInt
+from .joint import Table, joint, on_the_way
+from .partition import Halves, Saved, partition
+
+# Makes a graph runnable; of the forward graph there are examples of the inputs.
+Compile = Callable[[Graph, bool], Callable[..., Any]]
+
+
+def gradient_pair(
+    graph: Graph, table: Table, wrt: Sequence[int], compile: Compile, memory_budget: float | None = None
+) -> GradientPair | None:
+    """The pair of a functional graph for gradients by the inputs ``wrt``; ``None`` where the library need not
+    know of any. Raises ``Unsupported`` for what has no derivative."""
+    graph = decompose(graph, table)
+    reached = _depending(graph, wrt)
+    results, places = _results(graph)
+    kept, written = [], []
+    for index, value in graph.mutations:
+        if (value.name in reached or index in wrt) and not _is_behind(graph, index, value):
+            written.append((index, len(results)))
+            results.append(GraphOutput(value))
+        else:
+            kept.append((index, value))
+    views = [place for place in places if isinstance(place, OutputView)]
+    seen = {p for p in places if not isinstance(p, OutputView)} | {result for _, result in written}
+    seen.update(view.index for view in views if not view.of_input and not view.stopped)
+    differentiable = tuple(k for k, out in enumerate(results) if k in seen and _is_reached(out, reached))
+    if not differentiable and not written and not any(v.of_input and v.index in wrt for v in views):
+        return None
+    _check_sizes(graph, views)
+    plain = replace(graph, outputs=tuple(results), mutations=tuple(kept))
+    try:
+        pair = _Pair(plain, table, tuple(wrt), differentiable, [k for k, _ in written], memory_budget)
+    except NotDifferentiableError as error:
+        raise Unsupported(str(error)) from error
+    return pair.compiled(compile, places, tuple(written))
+
+
+def _depending(graph: Graph, wrt: Sequence[int]) -> frozenset[str]:
+    """The values that depend on these inputs in a way that derivatives go."""
+    found = {graph.inputs[k].var.name for k in wrt}
+    for node in graph.nodes:
+        if node.op != STOP and any(v.name in found for v in node.inputs):
+            found.update(v.name for v in node.outputs if v.dtype.is_inexact)
+    return frozenset(found)
+
+
+def _connected(graph: Graph, wrt: Sequence[int], outputs: Sequence[int]) -> tuple[int, ...]:
+    """The inputs that some of these outputs depend on: the others have no gradient, not even zero."""
+    values = [graph.outputs[k].var for k in outputs]
+    found = on_the_way(graph.nodes, [graph.inputs[k].var for k in wrt], values)
+    return tuple(k for k in wrt if graph.inputs[k].var.name in found)
+
+
+def _is_reached(out: GraphOutput, reached: frozenset[str]) -> bool:
+    return out.kind == "array" and out.var.dtype.is_inexact and out.var.name in reached
+
+
+def _is_behind(graph: Graph, index: int, value: Var) -> bool:
+    """Whether an input was only written where derivatives are not recorded: its new contents have the
+    derivative of the old ones."""
+    makers = {node.outputs[0].name: node for node in graph.nodes if node.op == "with_derivative_of"}
+    while value.name in makers:
+        value = makers[value.name].inputs[1]
+    return value == graph.inputs[index].var
+
+
+def _results(graph: Graph) -> tuple[list[GraphOutput], tuple[int | OutputView, ...]]:
+    """Outputs that are values of their own, those hidden behind views included, and where each visible output
+    is: one of these, or a view."""
+    numbers: dict[int, int] = {}
+    results: list[GraphOutput] = []
+    for number, out in enumerate(graph.outputs):
+        if out.view is None:
+            numbers[number] = len(results)
+            results.append(replace(out, hidden=False))
+    places: list[int | OutputView] = []
+    for number, out in enumerate(graph.outputs):
+        view = out.view
+        if out.hidden:
+            continue
+        if view is None:
+            places.append(numbers[number])
+            continue
+        of_input = view.kind == "input"
+        index = view.index if of_input else numbers[view.index]
+        places.append(OutputView(of_input, index, view.shape, view.strides, view.offset, view.stopped))
+    return results, tuple(places)
+
+
+def _check_sizes(graph: Graph, views: Sequence[OutputView]) -> None:
+    """Views are made from what the call is given."""
+    computed = {binding.name for binding in graph.symbols if binding.kind == "node"}
+    for view in views:
+        for size in (*view.shape, *view.strides, view.offset):
+            if isinstance(size, SymInt) and size.symbols() & computed:
+                raise Unsupported("a result with a gradient, a view of a size that depends on the data")
+
+
+class _Pair:
+    """The halves of ``plain``, whose outputs are the results."""
+
+    def __init__(
+        self,
+        plain: Graph,
+        table: Table,
+        wrt: tuple[int, ...],
+        differentiable: tuple[int, ...],
+        written: Sequence[int],
+        memory_budget: float | None,
+    ) -> None:
+        self.table = table
+        self.wrt = wrt
+        self.lock = threading.Lock()
+        self.memory_budget = memory_budget
+        self.primary = _connected(plain, wrt, differentiable)
+        whole = joint(plain, table, self.primary, differentiable)
+        self.halves = partition(whole, table, memory_budget=memory_budget, seen=True, written=written)
+        self.count = len(plain.outputs)
+        known = {v.name for v in plain.values()}
+        reached = _depending(self.halves.forward, wrt)
+        # what is saved besides the results: with derivatives of its own, where it is a value of the graph
+        more = range(self.count, len(self.halves.forward.outputs))
+        outputs = self.halves.forward.outputs
+        self.differentiable = (*differentiable, *(k for k in more if _is_reached(outputs[k], reached)))
+        self.unknown = any(outputs[k].var.name not in known for k in self.differentiable)
+        self.places = {k: k for k in range(self.count)}  # outputs of the forward graph among those of `plain`
+        extra = [k for k in more if outputs[k].var.name in known]
+        self.places.update({k: self.count + place for place, k in enumerate(extra)})
+        self.plain = replace(plain, outputs=(*plain.outputs, *(outputs[k] for k in extra)))
+
+    def compiled(
+        self,
+        compile: Compile,
+        places: tuple[int | OutputView, ...],
+        written: tuple[tuple[int, int], ...],
+    ) -> GradientPair:
+        self.compile = compile
+        forward = self.halves.forward
+        symbols = _Symbols(forward.symbols, self.halves.integers, len(forward.inputs))
+        return GradientPair(
+            forward=_giving_several(compile(forward, True), forward),
+            backward=self.backward,
+            count=self.count,
+            differentiable=self.differentiable,
+            saved=tuple((place.kind == "input", place.index) for place in self.halves.saved),
+            returned=places,
+            written=written,
+            symbols=symbols if symbols.bindings else None,
+            describe=self.halves.describe,
+        )
+
+    def backward(self, given: Sequence[bool], wanted: Sequence[bool]) -> PairBackward | None:
+        """The backward graph for cotangents of these outputs of the forward graph and gradients by these of
+        its inputs; ``None`` where there is nothing to compute."""
+        outputs = tuple(k for k in self.differentiable if given[k])
+        if any(k not in self.places for k in outputs):
+            raise NotDifferentiableError("a second derivative through a value that is only saved")
+        wrt = _connected(self.plain, self.wrt, [self.places[k] for k in outputs])
+        wrt = tuple(k for k in wrt if wanted[k])
+        if not wrt:
+            return None
+        with self.lock:
+            halves, saved = self._cut(outputs, wrt)
+            graph = halves.backward
+            run = _giving_several(self.compile(graph, False), graph)
+        return PairBackward(
+            run=run,
+            saved=saved,
+            given=outputs,
+            wrt=wrt,
+            integers=tuple(binding.name for binding in halves.integers),
+            again=_Again(self, graph),
+        )
+
+    def _cut(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> tuple[Halves, tuple[int, ...]]:
+        """The halves for these outputs and inputs, and which saved values their backward graph takes."""
+        if wrt == self.primary and outputs == tuple(k for k in self.differentiable if k < self.count):
+            return self.halves, tuple(range(len(self.halves.saved)))
+        whole = joint(self.plain, self.table, wrt, [self.places[k] for k in outputs])
+        numbers = {
+            place if place.kind == "input" else Saved("output", self.places[place.index]): number
+            for number, place in enumerate(self.halves.saved)
+            if place.kind == "input" or place.index in self.places
+        }
+        halves = partition(whole, self.table, saved=tuple(numbers))
+        # an output may be an input as it is: then either place stands for both
+        named = {self._name(place): number for place, number in numbers.items()}
+        return halves, tuple(named[self._name(place)] for place in halves.saved)
+
+    def _name(self, place: Saved) -> str:
+        values = self.plain.inputs if place.kind == "input" else self.plain.outputs
+        return values[place.index].var.name
+
+
+class _Again:
+    """The pair of a backward graph, made when a second derivative is first asked for."""
+
+    def __init__(self, pair: _Pair, graph: Graph) -> None:
+        self.pair = pair
+        self.graph = graph
+        self.made: GradientPair | None = None
+
+    def __call__(self) -> GradientPair | None:
+        pair = self.pair
+        if pair.unknown:
+            raise NotDifferentiableError("a second derivative through a value that is only saved")
+        with pair.lock:
+            if self.made is None:
+                wrt = [k for k, inp in enumerate(self.graph.inputs) if inp.var.dtype.is_inexact]
+                self.made = gradient_pair(self.graph, pair.table, wrt, pair.compile, pair.memory_budget)
+        return self.made
+
+
+def _giving_several(call: Callable[..., Any], graph: Graph) -> Callable[..., Sequence[Any]]:
+    if sum(not out.hidden for out in graph.outputs) != 1:
+        return call
+    return lambda *args: (call(*args),)
+
+
+class _Symbols:
+    """The values of a graph's symbols, by name: ``symbols(arguments, results)``."""
+
+    def __init__(
+        self, bindings: Sequence[SymbolBinding], integers: Sequence[SymbolBinding], inputs: int
+    ) -> None:
+        outputs = [binding for binding in integers if binding.kind == "output"]
+        self.bindings = [binding for binding in bindings if binding.kind != "node"] + outputs
+        self.inputs = inputs
+
+    def __call__(self, args: Sequence[Any], results: Sequence[Any]) -> dict[str, int]:
+        return {binding.name: self._value(binding, args, results) for binding in self.bindings}
+
+    def _value(self, binding: SymbolBinding, args: Sequence[Any], results: Sequence[Any]) -> int:
+        found: int
+        if binding.kind == "int":
+            found = args[self.inputs + binding.index]
+        elif binding.kind == "output":
+            found = results[binding.index]
+        elif binding.kind == "dim":
+            found = args[binding.index].shape[binding.axis]
+        else:
+            found = args[binding.index].stride(binding.axis)
+        return found

@@ -1,0 +1,274 @@
+"""What captured code knows of autograd: which values require a gradient, and the blocks that turn it off.
+
+A value requires a gradient where it depends on an input that does, by what is computed while grad mode is on.
+``detach()``, and all that is read while it is off, goes through ``stop_gradient``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import COPY, Node, Var
+from ...prims.markers import CUSTOM, STOP
+from ..base import ArrayRef, Rule, TraceContext
+from .library import torch
+from .operands import tensor
+
+MODE = "torch.grad"
+_BLOCKS: dict[type, bool] = {torch.no_grad: False, torch.enable_grad: True}
+
+
+def mode_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str, Any] | None:
+    """A block that turns grad mode on or off, where it is on around captured code."""
+    if not torch.is_grad_enabled():
+        if cls is torch.set_grad_enabled and args == (False,) and not kwargs:
+            return MODE, "", False
+        return None
+    if cls in _BLOCKS and not args and not kwargs:
+        return MODE, "", _BLOCKS[cls]
+    if cls is torch.set_grad_enabled and len(args) == 1 and type(args[0]) is bool and not kwargs:
+        return MODE, "", args[0]
+    return None
+
+
+def is_on(tx: TraceContext) -> bool:
+    """Whether grad mode is on here."""
+    return torch.is_grad_enabled() and bool(tx.modes.get(MODE, {}).get("", True))
+
+
+# -- values that require a gradient -------------------------------------------------------------------
+class _Requiring:
+    """Which values of a graph that is being captured require a gradient: by name, and memory that holds what
+    does. ``roots`` finds the memory of a view; one without derivative counts as memory of its own."""
+
+    def __init__(self) -> None:
+        self.last: Node | None = None
+        self.count = 0
+        self.names: set[str] = set()
+        self.memory: set[str] = set()
+        self.roots: dict[str, str] = {}
+        self.quiet: set[str] = set()  # views that were made while grad mode is off
+
+    def update(self, tx: TraceContext) -> None:
+        nodes = tx.builder.nodes
+        if self.count > len(nodes) or (self.count and nodes[self.count - 1] is not self.last):
+            self._forget()  # nodes were rolled back
+        for node in nodes[self.count :]:
+            self._note(tx, node)
+        self.count = len(nodes)
+        self.last = nodes[-1] if nodes else None
+
+    def _forget(self) -> None:
+        self.count = 0
+        for known in (self.names, self.memory, self.roots):
+            known.clear()
+
+    def _note(self, tx: TraceContext, node: Node) -> None:
+        if node.op == COPY:
+            target, source = node.inputs
+            if self.holds(tx, source):
+                self.memory.add(self.root(target))
+            return
+        if node.op == STOP:
+            return
+        if getattr(tx.builder.table[node.op], "is_view", False):
+            self.roots[node.out.name] = self.root(node.inputs[0])
+        if any(self.holds(tx, v) for v in node.inputs):
+            self.names.update(v.name for v in node.outputs if v.dtype.is_inexact)
+
+    def root(self, var: Var) -> str:
+        return self.roots.get(var.name, var.name)
+
+    def holds(self, tx: TraceContext, var: Var) -> bool:
+        name = var.name
+        return name in self.names or name in tx.builder.differentiated or self.root(var) in self.memory
+
+
+def _known(tx: TraceContext) -> _Requiring:
+    known: _Requiring = tx.memo.setdefault(MODE, _Requiring())
+    known.update(tx)
+    return known
+
+
+def requires(tx: TraceContext, var: Var) -> bool:
+    """Whether a value requires a gradient."""
+    return bool(tx.builder.differentiated) and _known(tx).holds(tx, var)
+
+
+def is_input(tx: TraceContext, var: Var) -> bool:
+    """Whether a value is a tensor of the program as it came, whose history autograd knows."""
+    return var.name in tx.builder.differentiated
+
+
+def detached(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """The tensor as a view that requires no gradient."""
+    return tensor(tx.ops.stop_gradient(x.var))
+
+
+class _Detaching:
+    """Arguments of a function that is called while grad mode is off."""
+
+    def __init__(self, tx: TraceContext) -> None:
+        self.tx = tx
+        self.made: dict[ArrayRef, ArrayRef] = {}
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, ArrayRef):
+            return self._tensor(value)
+        if type(value) in (tuple, list):
+            return type(value)(map(self.of, value))
+        if type(value) is dict:
+            return {key: self.of(item) for key, item in value.items()}
+        return value
+
+    def _tensor(self, ref: ArrayRef) -> ArrayRef:
+        if ref.kind != "array" or not requires(self.tx, ref.var):
+            return ref
+        for before, made in self.made.items():
+            if made is not None and before == ref:
+                return made
+        found = replace(ref, var=self.tx.ops.stop_gradient(ref.var))
+        self.made[ref] = found
+        _known(self.tx).quiet.add(found.var.name)
+        return found
+
+    def put_back(self, result: Any) -> Any:
+        """What a function returns: arguments, if those were given back."""
+        for before, made in self.made.items():
+            if result is made:
+                return before
+        return result
+
+
+# -- derivatives where torch's own choice is another than the op's -----------------------------------------
+def with_gradient(tx: TraceContext, value: Var, *gradients: tuple[Var, Callable[[Var], Var]]) -> Var:
+    """``value``, whose gradient by each of some values is made of the cotangent by the function beside it; by
+    others it is zero."""
+    wanted = [(x, make) for x, make in gradients if requires(tx, x)]
+    if not wanted:
+        return value
+    device = value.type.device
+    stand_in = tx.ops.full(shape=value.shape, value=0.0, dtype=value.dtype, device=device)
+    made = [make(stand_in) for _, make in wanted]
+    (found,) = tx.ops.custom_gradient(value, stand_in, *made, *(x for x, _ in wanted), outputs=1)
+    return found  # type: ignore[no-any-return]
+
+
+def where_true(tx: TraceContext, mask: Var) -> Callable[[Var], Var]:
+    """The cotangent where a mask is true, 0 elsewhere."""
+
+    def gradient(cotangent: Var) -> Var:
+        zero = tx.ops.full(
+            shape=cotangent.shape, value=0.0, dtype=cotangent.dtype, device=cotangent.type.device
+        )
+        found: Var = tx.ops.where(mask, cotangent, zero)
+        return found
+
+    return gradient
+
+
+def is_differentiated(tx: TraceContext, *values: Var) -> bool:
+    """Whether one of the values requires a gradient, here."""
+    return is_on(tx) and any(requires(tx, v) for v in values)
+
+
+# -- rules ------------------------------------------------------------------------------------
+# What asks a tensor for its history.
+_ASKING = frozenset(
+    ("requires_grad", "is_leaf", "grad_fn", "grad", "requires_grad_", "retain_grad", "register_hook")
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def under_autograd(rule: Rule, name: str) -> Rule:
+    """``rule`` for the function ``name``, where values may require a gradient."""
+
+    @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
+    def recorded(tx: TraceContext, *args: object, **kwargs: object) -> Any:
+        if not tx.builder.differentiated or name in _ASKING:
+            return rule(tx, *args, **kwargs)
+        if is_on(tx):
+            start = len(tx.builder.nodes)
+            result = rule(tx, *args, **kwargs)
+            check(tx, start, name)
+            _write_behind(tx, start)
+            return result
+        detaching = _Detaching(tx)
+        args, kwargs = detaching.of(args), detaching.of(kwargs)
+        start = len(tx.builder.nodes)
+        result = detaching.put_back(rule(tx, *args, **kwargs))
+        if len(tx.builder.nodes) == start and detaching.made:  # nothing was computed
+            del tx.builder.nodes[start - len(detaching.made) :]
+        _write_behind(tx, start)
+        return result
+
+    return recorded
+
+
+def check(tx: TraceContext, start: int, name: str) -> None:
+    """Refuse nodes from ``start`` on without a derivative, or that write where autograd sees too little."""
+    if not tx.builder.differentiated or not is_on(tx):
+        return
+    table = tx.builder.table
+    for node in tx.builder.nodes[start:]:
+        if node.op == COPY:
+            _check_write(tx, node.inputs[0], node.inputs[1], name)
+            continue
+        row: Any = table[node.op]
+        if row.vjp is not None or row.decomp is not None or node.op in (STOP, CUSTOM):
+            continue
+        exact = not any(v.dtype.is_inexact for v in node.outputs)
+        if not exact and any(requires(tx, v) for v in node.inputs):
+            raise Unsupported(f"torch's {name} has no derivative in dyncomp: {row.no_derivative}")
+
+
+def _check_write(tx: TraceContext, target: Var, source: Var, name: str) -> None:
+    """A detached tensor that is written to would have the history of what is written, whereas others of its
+    memory would not; torch raises for views that were made while grad mode was off."""
+    stopped = _stopped(tx, target)
+    if stopped is not None and (requires(tx, source) or stopped.name in _known(tx).quiet):
+        raise Unsupported(f"torch's {name} writes to a tensor that is detached from another")
+
+
+def _write_behind(tx: TraceContext, start: int) -> None:
+    """Have nodes from ``start`` on that write through a view without derivative write to what that views:
+    new contents with the derivative of the old ones."""
+    nodes = tx.builder.nodes
+    if not any(node.op == COPY and _stopped(tx, node.inputs[0]) is not None for node in nodes[start:]):
+        return
+    made = nodes[start:]
+    del nodes[start:]
+    for node in made:
+        if node.op != COPY or _stopped(tx, node.inputs[0]) is None:
+            nodes.append(node)
+            continue
+        target, source = node.inputs
+        seen = _without_stops(tx, target)
+        tx.builder.emit(COPY, seen, tx.ops.with_derivative_of(source, seen))
+
+
+def _without_stops(tx: TraceContext, var: Var) -> Var:
+    """The view of the same memory that derivatives go through."""
+    node = tx.builder.producer(var)
+    if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
+        return var
+    base = _without_stops(tx, node.inputs[0])
+    if node.op == STOP or base is node.inputs[0]:
+        return base if node.op == STOP else var
+    found: Var = tx.builder.emit(node.op, base, **node.kwargs)
+    return found
+
+
+def _stopped(tx: TraceContext, var: Var) -> Var | None:
+    """The view without derivative that a value is, or is a view of."""
+    while True:
+        node = tx.builder.producer(var)
+        if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
+            return None
+        if node.op == STOP:
+            return var
+        var = node.inputs[0]

@@ -1,0 +1,127 @@
+"""Compiled graphs in autograd: one ``torch.autograd.Function`` for each graph that has gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...symbolic.integers import Dim, SymInt
+from ..base import GradientPair, OutputView, PairBackward
+from .library import torch
+
+
+class _CannotRun(RuntimeError):
+    """What makes the original run in place of the graph."""
+
+
+def function(pair: GradientPair, bare: bool = True) -> Callable[..., Any]:
+    """See :class:`~dyncomp.frontends.base.Autograd`. ``bare``: a single result is given as it is."""
+    apply = _apply(pair) if pair.differentiable else pair.forward
+    returned, count = pair.returned, len(pair.returned)
+    single = bare and count == 1
+    if returned == tuple(range(count)) and not pair.written:
+        if single:
+            return lambda *args: apply(*args)[0]
+        return lambda *args: apply(*args)[:count]
+    targets = tuple(index for index, _ in pair.written)
+
+    def call(*args: Any) -> Any:
+        for index in targets:
+            _check_writable(args[index])
+        results = apply(*args)
+        for index, result in pair.written:
+            args[index].copy_(results[result])
+        views = _Views(pair, args, results)
+        made = tuple([results[r] if type(r) is int else views.make(r) for r in returned])
+        return made[0] if single else made
+
+    return call
+
+
+def _check_writable(tensor: Any) -> None:
+    """The original runs, and raises, where autograd lets nobody write to a tensor; views may be such."""
+    if tensor.is_leaf and tensor.requires_grad or tensor._base is not None or tensor.is_inference():
+        raise _CannotRun("a write to a leaf that requires grad, or to a view")
+
+
+class _Views:
+    """Makes results that are views by autograd's own functions."""
+
+    def __init__(self, pair: GradientPair, args: Sequence[Any], results: Sequence[Any]) -> None:
+        self.pair = pair
+        self.args = args
+        self.results = results
+        self.symbols: dict[str, int] | None = None
+
+    def make(self, view: Any) -> Any:
+        assert isinstance(view, OutputView)
+        base = (self.args if view.of_input else self.results)[view.index]
+        if view.stopped:
+            base = base.detach()
+        shape, strides = self._sizes(view.shape), self._sizes(view.strides)
+        return base.as_strided(shape, strides, base.storage_offset() + self._sizes((view.offset,))[0])
+
+    def _sizes(self, sizes: Sequence[Dim]) -> tuple[int, ...]:
+        if all(type(size) is int for size in sizes):
+            return tuple(sizes)  # type: ignore[arg-type]
+        if self.symbols is None:
+            assert self.pair.symbols is not None
+            self.symbols = self.pair.symbols(self.args, ())
+        found = self.symbols
+        return tuple(size.evaluate(found) if isinstance(size, SymInt) else size for size in sizes)
+
+
+def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
+    """``apply`` of the graph's function: its results, and behind them the saved values with derivatives."""
+    run, symbols = pair.forward, pair.symbols
+    count = pair.count
+    hidden = tuple(k for k in pair.differentiable if k >= count)
+    others = tuple(k for k in range(count) if k not in pair.differentiable)
+    numbers = (*range(count), *hidden)  # of the outputs of the graph
+    saved = pair.saved
+    known: dict[tuple[Any, ...], PairBackward | None] = {}
+    again: dict[tuple[Any, ...], Callable[..., Sequence[Any]]] = {}
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        found = run(*args)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*[args[k] if is_input else found[k] for is_input, k in saved])
+        if others:
+            ctx.mark_non_differentiable(*[found[k] for k in others if isinstance(found[k], torch.Tensor)])
+        if symbols is not None:
+            ctx.symbols = symbols(args, found)
+        return tuple([found[k] for k in numbers])
+
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        wanted = ctx.needs_input_grad
+        key = (*[c is None for c in cotangents], *wanted)
+        if key not in known:
+            there = dict(zip(numbers, cotangents))
+            given = [there.get(k) is not None for k in range(max(numbers) + 1)]
+            known[key] = pair.backward(given, wanted)
+        chosen = known[key]
+        gradients = [None] * len(wanted)
+        if chosen is None:
+            return tuple(gradients)
+        values = ctx.saved_tensors
+        inputs = [values[k] for k in chosen.saved]
+        inputs += [c.contiguous() for c in cotangents if c is not None]
+        if chosen.integers:
+            inputs += [ctx.symbols[name] for name in chosen.integers]
+        run = differentiable(key, chosen) if grad_mode() else chosen.run
+        for k, gradient in zip(chosen.wrt, run(*inputs)):
+            gradients[k] = gradient
+        return tuple(gradients)
+
+    def differentiable(key: tuple[Any, ...], chosen: PairBackward) -> Callable[..., Sequence[Any]]:
+        """The backward graph as one with derivatives (``create_graph=True``)."""
+        if key not in again:
+            pair = chosen.again()
+            again[key] = chosen.run if pair is None else function(pair, bare=False)
+        return again[key]
+
+    grad_mode = torch.is_grad_enabled
+    members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    made = type("CompiledGraph", (torch.autograd.Function,), members)
+    # what Function.apply does besides is for functorch's transforms, under which nothing compiled runs
+    return super(torch.autograd.Function, made).apply
