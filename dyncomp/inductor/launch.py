@@ -5,14 +5,16 @@ a loaded library of kernels into a ``CompiledGraph``: a C callable that takes th
 positionally and runs with no Python in between (``dyncomp/runtime/csrc``).
 
 Buffers are numbered in one row: inputs, fresh outputs, arena slots, constants. Kernels get that row as
-``void** buffers`` (see ``ABI_DECLARATIONS``). Shapes are in elements; **strides and offsets are in
+``void** buffers`` (see :func:`abi_declarations`). Shapes are in elements; **strides and offsets are in
 elements of the buffer's own dtype**, not bytes; only arena offsets and sizes are in bytes.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
+from importlib import resources
 from typing import Any, Literal
 
 import numpy as np
@@ -22,67 +24,13 @@ from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
-# Copied into every generated translation unit; equal to the marked part of runtime/csrc/abi.h.
-ABI_DECLARATIONS = """\
-typedef long long i64;
-typedef void (*BodyFunction)(void* ctx, i64 lo, i64 hi, int tid);
-struct Windows {
-  i64 columns;
-  i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
-  i64 channel, step[2];
-  i64 channels_last, depthwise;
-};
-struct Filling {
-  void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
-  void* context;
-  i64 tag, bytes;
-  int sides;
-  const void* side[4];
-  i64 side_bytes[4];
-};
-struct Gemm {
-  i64 m, n, k;
-  const void* a;
-  i64 a_row, a_col;
-  const void* b;
-  i64 b_row, b_col;
-  void* c;
-  i64 c_row;
-  int axes;
-  i64 batch[8], a_batch[8], b_batch[8], c_batch[8];
-  void (*done)(void* context, const void* tile, i64 tile_row, i64 product, i64 row, i64 rows, i64 col,
-               i64 cols);
-  void* context;
-  const struct Windows* windows;
-  i64 kept;
-  i64 causal, seen;
-  const struct Filling* fill_a;
-  const struct Filling* fill_b;
-  i64 softmax;
-  double factor;
-  i64 tile_vectors, block_panels, block_rows, block_terms, way;
-};
-struct RowStep {
-  i64 kind, matrix;
-  const struct Gemm* gemm;
-  void (*kernel)(void* context, const void* rows, i64 row_step, i64 product, i64 row, i64 count, i64 col,
-                 i64 cols);
-  void* context;
-};
-struct Runtime {
-  void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
-  int num_threads;
-  void* blas[16];
-  void (*blas_serial)(int enter);
-  int (*gemm_f32)(const struct Gemm*);
-  int (*gemm_f64)(const struct Gemm*);
-  int (*chain_f32)(const struct Gemm* first, const struct Gemm* second);
-  int (*chain_f64)(const struct Gemm* first, const struct Gemm* second);
-  int (*rows_f32)(const struct RowStep* steps, i64 count, i64 matrices);
-  int (*rows_f64)(const struct RowStep* steps, i64 count, i64 matrices);
-  int (*gemm_bf16)(const struct Gemm*);
-};
-"""
+
+@functools.cache
+def abi_declarations() -> str:
+    """What every generated translation unit begins with: the marked part of ``runtime/csrc/abi.h``."""
+    text = (resources.files("dyncomp.runtime") / "csrc" / "abi.h").read_text()
+    return text.partition("/* BEGIN */\n")[2].partition("/* END */")[0]
+
 
 # Index into Runtime.blas of each CBLAS routine (64-bit integer arguments), and of
 # ``void set_num_threads(int)``, which bounds the BLAS's own threads (see ``blas_serial``).

@@ -138,18 +138,6 @@ def eigvalsh_meta(x: ArrayType, *, uplo: str = "L") -> ArrayType:
     return stacked(x.dtype.real, [x], (n,))
 
 
-def lstsq_meta(a: ArrayType, b: ArrayType, *, rcond: float | None = None) -> tuple[ArrayType, ...]:
-    rows, columns = _check(a, "lstsq")
-    if a.ndim != 2 or b.ndim not in (1, 2) or a.dtype is not b.dtype or not dims_equal(b.shape[0], rows):
-        raise ValueError("lstsq needs a matrix and a vector or matrix b of one dtype and as many rows")
-    solution = array_type(a.dtype, (columns, *b.shape[1:]), a.device)
-    return (
-        solution,
-        array_type(int64, (), a.device),
-        array_type(a.dtype.real, (sym_min(rows, columns),), a.device),
-    )
-
-
 # -- references -------------------------------------------------------------------------------
 def det_ref(x: Array) -> Array:
     return np.asarray(np.linalg.det(x))
@@ -219,11 +207,6 @@ def eigh_ref(x: Array, *, uplo: str = "L") -> tuple[Array, Array]:
 
 def eigvalsh_ref(x: Array, *, uplo: str = "L") -> Array:
     return np.linalg.eigvalsh(x, uplo)  # type: ignore[arg-type,call-overload]
-
-
-def lstsq_ref(a: Array, b: Array, *, rcond: float | None = None) -> tuple[Array, Array, Array]:
-    solution, _, rank, values = np.linalg.lstsq(a, b, rcond=rcond)
-    return np.ascontiguousarray(solution), np.asarray(rank, np.int64), values
 
 
 # -- samples ----------------------------------------------------------------------------------
@@ -299,14 +282,6 @@ def triangular_samples() -> Iterator[Sample]:
         stack = _well_conditioned(data(dtype, (2, 3, 3), 1))
         params = {"lower": True, "left": True}
         yield Sample((stack, data(dtype, (2, 3, 4), 2)), params, f"{dtype}-stack")
-
-
-def lstsq_samples() -> Iterator[Sample]:
-    for dtype in LAPACK:
-        a = _well_conditioned(data(dtype, (6, 3), 1))
-        yield Sample((a, data(dtype, (6,), 2)), {"rcond": None}, f"{dtype}-vector")
-        yield Sample((a, data(dtype, (6, 2), 2)), {"rcond": None}, f"{dtype}-matrix")
-        yield Sample((a.T, data(dtype, (3,), 2)), {"rcond": None}, f"{dtype}-wide")
 
 
 _SQUARE = ((3, 3), (1, 1), (8, 8))
@@ -465,14 +440,5 @@ ROWS: tuple[OpDef, ...] = (
         "Eigenvalues of a Hermitian matrix.",
         lapack="eigvalsh",
         when=(("uplo", "L"),),
-    ),
-    routine(
-        "lstsq",
-        ("rcond",),
-        lstsq_meta,
-        lstsq_ref,
-        lstsq_samples,
-        "Least squares solution, rank (int64) and singular values; residuals are not given, as their "
-        "shape depends on the rank.",
     ),
 )

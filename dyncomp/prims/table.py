@@ -22,7 +22,7 @@ from . import (
     sort,
 )
 from .batching.collect import with_batching
-from .composite import joins, linear, math, nn, reductions, transforms
+from .composite import joins, linear, math, nn, reductions
 from .composite.kit import meta_by_decomposition
 from .derivatives.collect import with_derivatives
 from .opdef import Extern, OpDef, OpTableBuilder
@@ -49,7 +49,7 @@ PRIM_FAMILIES = (
     python_call,
     markers,
 )
-COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
+COMPOSITE_FAMILIES = (math, reductions, joins, linear, nn)
 
 
 def _build() -> Mapping[str, OpDef]:

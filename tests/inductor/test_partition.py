@@ -92,7 +92,12 @@ class Programs:
     def stack(self) -> None:
         x = self.pick()
         if x.ndim < 3:
-            self.emit("stack", *self._alike(x), axis=self.choices.integer(0, x.ndim))
+            axis = self.choices.integer(0, x.ndim)
+            dims = tuple(k for k in range(x.ndim + 1) if k != axis)
+            parts = self._alike(x)
+            shape = (*x.shape[:axis], 1, *x.shape[axis:])
+            raised = [self.builder.emit("broadcast_in_dim", v, shape=shape, dims=dims) for v in parts]
+            self.emit("concatenate", *raised, axis=axis)
 
     def _alike(self, x: Var) -> list[Var]:
         return [x, *(v for v in self.values if v.shape == x.shape and v is not x)][:3]

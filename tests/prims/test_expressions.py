@@ -52,9 +52,9 @@ FRONTEND_NAMES = """
     transpose reshape broadcast_in_dim diagonal as_strided contiguous copy update_slice
     update_diagonal update_strided reduce_sum reduce_prod reduce_max reduce_min reduce_any
     reduce_all argmax argmin mean var std logsumexp softmax cumsum cumprod cummax cummin index
-    take_along_axis index_put dot_general concatenate stack pad roll tril triu repeat tile sort
+    take_along_axis index_put dot_general concatenate pad roll tril triu tile sort
     argsort searchsorted fft ifft rfft irfft solve inv det slogdet cholesky qr svd eigh eigvalsh
-    lstsq matrix_rank pinv convolve correlate interp
+    convolve correlate interp
 """
 
 

@@ -174,9 +174,6 @@ def test_contractions_and_joins_of_symbolic_sizes(sizes):
     assert same_shape(TABLE["concatenate"].meta(x, x, axis=0).shape, (2 * n, m))
     assert same_shape(TABLE["pad"].meta(x, widths=((1, 1), (0, 2)), value=0.0).shape, (n + 2, m + 2))
     assert same_shape(TABLE["rfft"].meta(x, n=None, axis=0).shape, (n // 2 + 1, m))
-    assert same_shape(
-        TABLE["linspace"].meta(start=0.0, stop=1.0, num=n, endpoint=True, dtype=float64).shape, (n,)
-    )
 
 
 # -- ill-typed calls --------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dyncomp.build.library import Library
 from dyncomp.build.toolchain import find_toolchain
-from dyncomp.inductor.launch import ABI_DECLARATIONS
+from dyncomp.inductor.launch import abi_declarations
 
 RUN = 'extern "C" i64 {name}(void** b, const i64* s, const Runtime* rt, i64* error)'
 _DIRECTORY = Path(tempfile.gettempdir()) / f"dyncomp-test-kernels-{os.getuid()}"
@@ -17,7 +17,7 @@ _DIRECTORY = Path(tempfile.gettempdir()) / f"dyncomp-test-kernels-{os.getuid()}"
 
 def library(*functions: str) -> Library:
     """Compile ``functions`` (C++ text after the ABI declarations); kept between test runs by content."""
-    source = ABI_DECLARATIONS + "\n".join(functions)
+    source = abi_declarations() + "\n".join(functions)
     toolchain = find_toolchain()
     key = hashlib.sha256((source + toolchain.fingerprint).encode()).hexdigest()[:24]
     _DIRECTORY.mkdir(mode=0o700, exist_ok=True)

@@ -48,7 +48,7 @@ ROWS: dict[str, Callable[[OpDef], Rule]] = {
     "lu_factor": lambda row: factor_rule,
     "solve_factored": lambda row: solve_factored_rule,
     # functions that take no stacks, or of which nothing is known
-    **dict.fromkeys(("lstsq", "library_call", "python_call", "routine_call", "for_each"), looped),
+    **dict.fromkeys(("library_call", "python_call", "routine_call", "for_each"), looped),
     "searchsorted": searchsorted_rule,
     "interp": lambda row: interp_rule(searchsorted_rule(_SEARCHED)),
     "convolve": window_rule,

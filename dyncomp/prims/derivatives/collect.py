@@ -54,7 +54,6 @@ REASONS: dict[str, str] = {
     "python_call": _OPAQUE,
     "for_each": "it calls a library for each element of a batch",
     "nextafter": "it is a step of the number format",
-    "lstsq": "its results depend on the rank",
     "wide_dot_general": "it is made of dot_general for one target, after differentiation",
     "wide_convolution": "it is made of convolution for one target, after differentiation",
 }

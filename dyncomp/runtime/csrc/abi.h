@@ -2,8 +2,7 @@
  * DYNCOMP_ABI_VERSION (part of every kernel's cache key), in build/library.py too.
  *
  * The part between BEGIN and END is copied as text into every generated translation unit
- * (ABI_DECLARATIONS in dyncomp/inductor/launch.py; a test holds the two equal), so it includes
- * nothing and is valid C and C++. Generated units export
+ * (abi_declarations in dyncomp/inductor/launch.py), so it includes nothing and is valid C and C++. Generated units export
  *
  *   extern "C" i64 NAME(void** buffers, const i64* syms, const Runtime* rt, i64* error);   (RunFunction)
  *   extern "C" void NAME(const i64* syms, i64* out);                                       (SizesFunction)

@@ -9,7 +9,7 @@ from ....comments import in_comment
 from ....dataclass import dataclass, field
 from ....symbolic.integers import Dim
 from ...fusion.epilogue import MAX_BUFFERS
-from ...launch import ABI_DECLARATIONS
+from ...launch import abi_declarations
 from ...loops.loop_ir import Kernel
 from ...naming import suffix_of
 from ...schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Segment, TileKernel
@@ -168,7 +168,7 @@ def render_module(
     support = needed_support(code)
     title = f"// {in_comment(module.name)}: written by dyncomp\n"
     prelude = _PRELUDE.replace("TILE_BUFFERS", str(MAX_BUFFERS))
-    return "\n".join([title + ABI_DECLARATIONS + prelude + quiet_comparisons(), support, code])
+    return "\n".join([title + abi_declarations() + prelude + quiet_comparisons(), support, code])
 
 
 def _in_parts(functions: list[Function], entries: list[str]) -> str:
