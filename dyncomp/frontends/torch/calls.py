@@ -134,7 +134,7 @@ class _Call:
         return tuple(r.permute(o) for r, o in zip(found, self.orders, strict=True))
 
     def gradient(self, tensors: Iterable[int], count: int) -> Gradient:
-        """The gradient of this routine of ``count`` tensors by those of ``tensors`` that it may be asked by."""
+        """The gradient of this routine of ``count`` tensors, by those of ``tensors`` that may be asked for."""
         return Gradient(self, tuple(filter(self.needs, tensors)), count)
 
 
@@ -486,7 +486,7 @@ def called(
 
 
 def _without_gradient(tx: TraceContext, call: _Call, opening: _Opening, found: _Found) -> frozenset[int]:
-    """Results that do not require a gradient though arguments do. Refuses what torch does not differentiate: it
+    """Results that require no gradient though arguments do. Refuses what torch does not differentiate: it
     is tried on tensors like the arguments."""
     refs = opening.refs
     if is_on(tx):
