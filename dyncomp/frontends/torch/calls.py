@@ -134,7 +134,7 @@ class _Call:
         return tuple(r.permute(o) for r, o in zip(found, self.orders, strict=True))
 
     def gradient(self, tensors: Iterable[int], count: int) -> Gradient:
-        """The gradient of this routine of ``count`` tensors, by those of ``tensors`` that may be asked for."""
+        """The gradient of this routine of ``count`` tensors, by those of ``tensors`` it may be asked for."""
         return Gradient(self, tuple(filter(self.needs, tensors)), count)
 
 

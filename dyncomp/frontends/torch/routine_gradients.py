@@ -1,6 +1,6 @@
 """Gradients of torch's own routines: the routine runs again, under autograd.
 
-A gradient is a routine as well, of the arguments and of cotangents of the results; so is its own gradient.
+A gradient is a routine as well, of the arguments and of cotangents of the results; so is its gradient.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Gradient:
         return number >= self.count or self.call.needs(number)
 
     def gradient(self, tensors: Iterable[int], count: int) -> Gradient:
-        """The gradient of this routine of ``count`` tensors, by those of ``tensors`` that may be asked for."""
+        """The gradient of this routine of ``count`` tensors, by those of ``tensors`` it may be asked for."""
         return Gradient(self, tuple(filter(self.needs, tensors)), count)
 
     def recorded(self, tensors: Sequence[Any], numbers: Sequence[int], again: bool = True) -> tuple[Any, ...]:
