@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotDifferentiableError
+from ..frontends.base import PairBackward
 from .operations import Operation, summed_to
 
 Array = Any  # an ndarray, a NumPy scalar or a Python number
@@ -89,12 +90,14 @@ class Storage:
 
     __slots__ = ("owner", "address", "slot", "version", "kept", "exposed", "_whole")
 
+    kept: dict[object, tuple[int, int, Kept]]
+
     def __init__(self, owner: Array, slot: Slot | None = None) -> None:
         self.owner = owner
         self.address: int = owner.__array_interface__["data"][0]
         self.slot = slot
         self.version = 0
-        self.kept: list[tuple[int, int, Kept]] = []
+        self.kept = {}  # by where they lie
         self._whole: Window | None = None
         self.exposed = False  # code that the tape does not follow may hold it
 
@@ -109,22 +112,31 @@ class Storage:
         """What holds an array of this memory until the backward pass."""
         if array.nbytes <= SMALL:
             return array.copy()
+        offset = array.__array_interface__["data"][0] - self.address
+        key = offset, array.shape, array.strides, array.dtype
+        known = self.kept.get(key)
+        if known is not None:
+            return known[2]
         if len(self.kept) >= MOST_KEPT:
             self.release(0, self.owner.nbytes)
-        window = Window(array.__array_interface__["data"][0] - self.address, array)
+        window = Window(offset, array)
         made = Kept(array)
-        self.kept.append((window.low, window.high, made))
+        self.kept[key] = window.low, window.high, made
         return made
 
     def release(self, low: int, high: int) -> None:
         """Before a write to these bytes: copy what is kept of them."""
-        rest = []
-        for entry in self.kept:
+        for key, entry in list(self.kept.items()):
             if entry[0] < high and low < entry[1]:
                 entry[2].array = entry[2].array.copy()
-            else:
-                rest.append(entry)
-        self.kept = rest
+                del self.kept[key]
+
+    def at(self, array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+        """A view that begins ``offset`` elements after the first of an array of this memory, of its dtype;
+        strides in elements."""
+        size = array.itemsize
+        start = array.__array_interface__["data"][0] - self.address + offset * size
+        return np.ndarray(shape, array.dtype, in_memory(self.owner), start, [n * size for n in strides])
 
     def in_place(self, cotangent: Array) -> Array:
         """A cotangent of all of it, in memory as the owner is."""
@@ -263,6 +275,55 @@ class CallNode:
             slot.add(cotangent, own=True)
 
 
+class PairNode:
+    """A run of a graph with a backward graph for every pattern (``GradientPair``): what is saved, the slots of
+    its inputs and of those of its ``count`` results that have one."""
+
+    __slots__ = ("find", "kept", "slots", "outs", "count", "symbols")
+
+    def __init__(
+        self,
+        find: Callable[[tuple[bool, ...], tuple[bool, ...]], PairBackward | None],
+        kept: list[Array | Kept],
+        slots: list[Slot | None],
+        outs: dict[int, Slot],
+        count: int,
+        symbols: dict[str, int] | None,
+    ) -> None:
+        self.find = find
+        self.kept = kept
+        self.slots = slots
+        self.outs = outs
+        self.count = count
+        self.symbols = symbols
+
+    def backward(self) -> None:
+        given = [False] * self.count
+        cotangents = {}
+        for k, out in self.outs.items():
+            if out.cotangent is not None:
+                given[k] = True
+                cotangents[k], out.cotangent = out.cotangent, None
+        if not cotangents:
+            return
+        slots = self.slots
+        found = self.find(tuple(given), tuple([slot is not None for slot in slots]))
+        if found is None:
+            return
+        saved = [self.kept[k] for k in found.saved]
+        inputs = [k.array if type(k) is Kept else k for k in saved]
+        for k in found.given:
+            cotangent = cotangents[k]
+            inputs.append(cotangent if cotangent.flags.c_contiguous else cotangent.copy())
+        if found.integers:
+            assert self.symbols is not None
+            inputs += [self.symbols[name] for name in found.integers]
+        for k, gradient in zip(found.wrt, found.run(*inputs)):
+            slot = slots[k]
+            if slot is not None:
+                slot.add(gradient, own=True)
+
+
 class CustomNode:
     """What says itself how it is differentiated: ``pull(cotangents)`` gives one for each of ``slots``."""
 
@@ -297,7 +358,7 @@ class Tape:
     """What was recorded, while the function runs that is differentiated; :meth:`close` forgets it."""
 
     def __init__(self) -> None:
-        self.nodes: list[ReadNode | WriteNode | CallNode | CustomNode] = []
+        self.nodes: list[ReadNode | WriteNode | CallNode | PairNode | CustomNode] = []
         self.closed = False
         self.lost: NotDifferentiableError | None = None  # what was raised in the program
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
@@ -322,7 +383,7 @@ class Tape:
     def settle(self) -> None:
         """Copy what the backward pass needs and the program may write to from now on."""
         for node in self.nodes:
-            if type(node) is CallNode:
+            if isinstance(node, (CallNode, PairNode)):
                 for kept in node.kept:
                     if type(kept) is Kept:
                         kept.array = kept.array.copy()

@@ -1,0 +1,302 @@
+"""Iterations of loops on the tape: each a compiled graph, and one node.
+
+A loop that runs long enough has its body captured as one graph, whose inputs are tracked values (capture knows
+them as what they hold, see ``CaptureConfig.holder``). Its forward half runs at each iteration, and the tape
+keeps what the backward half needs. The time to compile it does not depend on the number of iterations. Bodies
+that are no single graph run as plain Python, and their inner loops in turn by iterations.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import pipeline
+from ..aot_autograd.expand import expand
+from ..aot_autograd.functionalize import functionalize
+from ..aot_autograd.pair import gradient_pair
+from ..api import SESSION
+from ..capture.entries.config import CaptureConfig
+from ..errors import GraphBreakError, LoweringError, NotDifferentiableError, ToolchainError, Unsupported
+from ..frontends.base import ArrayOwner, GradientPair, OutputView
+from ..frontends.derivatives import PLAIN
+from ..graph.ir import Graph
+from ..hook import _hook
+from ..options import Options, make_options
+from ..pipeline import Compiled
+from ..python_code.loops import LoopBody
+from ..symbolic.integers import Dim, SymInt
+from .recording import lost, slot_of
+from .tape import Array, Kept, PairNode, Slot, Tape
+from .tracked import Tracked, before_write, fresh, number, view_of, wrote
+
+# Seconds that the iterations of a loop take as plain Python before it is compiled: about what that takes.
+PATIENCE = 0.1
+# Calls of a backward graph before it is compiled: that of the last iteration is often another.
+TRIALS = 8
+_MOST_STEPS, _MOST_OPS = 64, 2000  # of loops inside of a body, which are unrolled
+
+
+class _Running(threading.local):
+    """The tape of the iteration that runs in this thread, and whether a graph ran."""
+
+    tape: Tape | None = None
+    ran = False
+
+
+_RUNNING = _Running()
+
+
+class _Refused(NotDifferentiableError):
+    """A body's graph cannot be differentiated as one."""
+
+
+class Iterations:
+    """What runs the iterations of a loop, in place of its body. Functions with cells are made by :meth:`bind`
+    where the loop is entered."""
+
+    def __init__(self, body: LoopBody, names: dict[str, Any]) -> None:
+        self.code = body.plain_code()
+        self.names = names
+        self.spent = 0.0
+        self.is_plain = False
+        if not body.freevars:
+            self.function = self._function(())
+
+    def bind(self, cells: tuple[types.CellType, ...]) -> Callable[..., Any]:
+        return functools.partial(self._run, self._function(cells))
+
+    def _function(self, cells: tuple[types.CellType, ...]) -> types.FunctionType:
+        return types.FunctionType(self.code, self.names, self.code.co_name, None, cells)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(self.function, *args)
+
+    def _run(self, function: types.FunctionType, *args: Any) -> Any:
+        recorder = PLAIN.recorder
+        if recorder is None or self.is_plain:
+            return function(*args)
+        if self.spent < PATIENCE:
+            start = time.perf_counter()
+            try:
+                return function(*args)
+            finally:
+                self.spent += time.perf_counter() - start
+        running = _RUNNING
+        before = running.tape, running.ran
+        active = _hook.set_active(None)
+        PLAIN.recorder = None
+        running.tape, running.ran = recorder.tape, False  # type: ignore[attr-defined]
+        try:
+            result = _hook.Dispatcher(function, _config())(*args)
+            self.is_plain = not running.ran
+            return result
+        except (GraphBreakError, _Refused):
+            self.is_plain = True
+        finally:
+            running.tape, running.ran = before
+            PLAIN.recorder = recorder
+            _hook.set_active(active)
+        return function(*args)
+
+
+@functools.cache
+def _config() -> CaptureConfig:
+    options = {"measure": False, "patience_us": 0, "unroll_limit": _MOST_STEPS, "unroll_ops": _MOST_OPS}
+    config = SESSION.new_config(make_options(fullgraph=True, options=options))
+    config.compile_graph = _compile
+    config.holder = Tracked, "plain"
+    config.pins_trip_counts = True
+    config.make_native = None  # loops over numbers are no nodes
+    return config
+
+
+def _compile(
+    graph: Graph, options: Options, examples: Sequence[Any], owner: ArrayOwner | None, on_status: object
+) -> Compiled:
+    """What capture calls with the graph of an iteration."""
+    if owner is not None:
+        raise _Refused("it works on arrays that are not NumPy's")
+    table = pipeline.op_table()
+    whole = expand(functionalize(graph, table), table)
+    wrt = [k for k, given in enumerate(whole.inputs) if given.differentiated]
+    halves: list[Compiled] = []
+
+    def compile_half(half: Graph, is_forward: bool) -> Callable[..., Any]:
+        if not is_forward:
+            return _Trial(half, options)
+        halves.append(pipeline.run_pipeline(half, options, examples, None, None))
+        return halves[0].call
+
+    try:
+        pair = (
+            gradient_pair(whole, table, wrt, compile_half, kinds=("array", "scalar", "python"))
+            if wrt
+            else None
+        )
+        if pair is None:
+            compiled = pipeline.run_pipeline(whole, options, examples, None, None)
+            compiled.call = _Constant(compiled.call, whole)
+            return compiled
+        compiled = halves[0]
+        compiled.call = _Piece(pair, whole)
+    except (Unsupported, LoweringError, ToolchainError) as error:
+        raise _Refused(str(error)) from error
+    return compiled
+
+
+class _Trial:
+    """A backward graph, which is interpreted at first."""
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph = graph
+        self.options = options
+        self.calls = 0
+        self.run = pipeline.run_pipeline(graph, make_options(backend="eager", dynamic=False)).call
+
+    def __call__(self, *args: Any) -> Any:
+        self.calls += 1
+        if self.calls == TRIALS:
+            try:
+                self.run = pipeline.run_pipeline(self.graph, self.options).call
+            except (Unsupported, LoweringError, ToolchainError):
+                pass  # interpreted for good
+        return self.run(*args)
+
+
+def _written(graph: Graph) -> tuple[int, ...]:
+    return tuple(index for index, _ in graph.mutations)
+
+
+class _Constant:
+    """A graph without derivatives. Arrays that it makes may be written to by what has some."""
+
+    def __init__(self, run: Callable[..., Any], graph: Graph) -> None:
+        self.run = run
+        self.written = _written(graph)
+
+    def __call__(self, *inputs: Any) -> Any:
+        _RUNNING.ran = True
+        tape = _RUNNING.tape
+        assert tape is not None
+        for index in self.written:
+            if type(inputs[index]) is Tracked:
+                before_write(inputs[index])
+        results = self.run(*[x.plain if type(x) is Tracked else x for x in inputs])
+        for index in self.written:
+            if type(inputs[index]) is Tracked:
+                wrote(inputs[index], None)
+        if isinstance(results, (tuple, list)):
+            return tuple([_owned(tape, r) for r in results])
+        return _owned(tape, results)
+
+
+def _owned(tape: Tape, result: Any) -> Any:
+    if type(result) is np.ndarray and result.flags.owndata:
+        return fresh(tape, result, None)
+    return result
+
+
+class _Piece:
+    """A graph with derivatives, which appends a node for each run."""
+
+    def __init__(self, pair: GradientPair, graph: Graph) -> None:
+        self.pair = pair
+        self.targets = {index for index, _ in pair.written}
+        self.silent = tuple(set(_written(graph)) - self.targets)
+        self.single = len(pair.returned) == 1
+        self.visible = tuple(k for k in pair.differentiable if k < pair.count)
+        self.backward = functools.cache(pair.backward)
+        bases = [r.index for r in pair.returned if isinstance(r, OutputView) and r.of_input]
+        if any(not graph.inputs[k].differentiated for k in bases):
+            raise Unsupported("a view of an array without a derivative")
+
+    def __call__(self, *inputs: Any) -> Any:
+        running, pair = _RUNNING, self.pair
+        running.ran = True
+        tape = running.tape
+        assert tape is not None
+        slots: list[Slot | None] = []
+        plain: list[Any] = []
+        for x in inputs:
+            if type(x) is Tracked:
+                slots.append(slot_of(x))
+                plain.append(x.plain)
+            else:
+                slots.append(None)
+                plain.append(x)
+        is_live = any(slot is not None for slot in slots)
+        for index in self.targets:
+            if is_live and type(inputs[index]) is not Tracked:
+                raise lost(tape, "a write to an array that the tape does not know")
+        kept = (
+            [self._kept(tape, inputs[k]) if of_input else None for of_input, k in pair.saved]
+            if is_live
+            else []
+        )
+        for index in self.silent:
+            if type(inputs[index]) is Tracked:
+                before_write(inputs[index])
+        results = pair.forward(*plain)
+        for index in self.silent:
+            if type(inputs[index]) is Tracked:
+                wrote(inputs[index], None)
+        outs: dict[int, Slot] = {}
+        if is_live:
+            for k in self.visible:
+                outs[k] = Slot(np.shape(results[k]), np.asarray(results[k]).dtype)
+        made = [self._made(tape, results[k], outs.get(k)) for k in range(pair.count)]
+        if is_live:
+            for place, (of_input, k) in enumerate(pair.saved):
+                if not of_input:
+                    kept[place] = (
+                        made[k].storage.keep(made[k].plain)
+                        if k < pair.count and type(made[k]) is Tracked and made[k].storage is not None
+                        else results[k]
+                    )
+            symbols = pair.symbols(plain, results) if pair.symbols is not None else None
+            tape.nodes.append(PairNode(self.backward, kept, slots, outs, len(results), symbols))
+        for index, k in pair.written:
+            self._write(inputs[index], results[k], outs.get(k))
+        returned = [
+            made[r] if isinstance(r, int) else self._view(tape, r, inputs, made, plain) for r in pair.returned
+        ]
+        return returned[0] if self.single else tuple(returned)
+
+    def _kept(self, tape: Tape, x: Any) -> Array | Kept:
+        if type(x) is Tracked:
+            return x.plain if x.storage is None else x.storage.keep(x.plain)
+        return tape.constant(x) if isinstance(x, np.ndarray) else x
+
+    def _made(self, tape: Tape, result: Any, slot: Slot | None) -> Any:
+        if isinstance(result, np.ndarray):
+            return fresh(tape, result, slot)
+        return result if slot is None else number(tape, result, slot)
+
+    def _write(self, target: Any, result: Any, slot: Slot | None) -> None:
+        if type(target) is not Tracked:
+            target[...] = result
+            return
+        before_write(target)
+        target.plain[...] = result
+        wrote(target, slot)
+
+    def _view(
+        self, tape: Tape, view: OutputView, inputs: Sequence[Any], made: Sequence[Any], plain: Sequence[Any]
+    ) -> Any:
+        base = inputs[view.index] if view.of_input else made[view.index]
+        symbols = self.pair.symbols(plain, ()) if self.pair.symbols is not None else {}
+
+        def known(sizes: Sequence[Dim]) -> list[int]:
+            return [n.evaluate(symbols) if isinstance(n, SymInt) else n for n in sizes]
+
+        found = base.storage.at(base.plain, known(view.shape), known(view.strides), known([view.offset])[0])
+        result = view_of(tape, found, [base])
+        result.stopped |= view.stopped
+        return result
