@@ -30,6 +30,7 @@ from ..graph.ir import Graph
 from ..hook import _hook
 from ..options import Options, make_options
 from ..pipeline import Compiled
+from ..python_code.loop_calls import with_loop_calls
 from ..python_code.loops import LoopBody
 from ..symbolic.integers import Dim, SymInt
 from .recording import lost, slot_of
@@ -57,28 +58,45 @@ class _Refused(NotDifferentiableError):
     """A body's graph cannot be differentiated as one."""
 
 
-class Iterations:
-    """What runs the iterations of a loop, in place of its body. Functions with cells are made by :meth:`bind`
-    where the loop is entered."""
+# bodies with stand-ins, and what they are without, by the identity of their code
+_ORIGINALS: dict[int, tuple[types.CodeType, types.CodeType]] = {}
 
-    def __init__(self, body: LoopBody, names: dict[str, Any]) -> None:
-        self.code = body.plain_code()
+
+def with_iterations(code: types.CodeType, function: types.FunctionType) -> types.CodeType:
+    """``code``, that of a function with stand-ins, its loops run by :class:`Iterations`."""
+    _, original = _ORIGINALS.get(id(function.__code__), (None, function.__code__))
+    bodies: list[LoopBody] = []
+    with_loop_calls(original, bodies.append)
+    rest = iter(bodies)
+    return with_loop_calls(code, lambda body: Iterations(body, next(rest, body), function.__globals__))
+
+
+class Iterations:
+    """What runs the iterations of a loop, in place of its ``body``, which has stand-ins; ``original`` has none.
+    Functions with cells are made by :meth:`bind` where the loop is entered."""
+
+    def __init__(self, body: LoopBody, original: LoopBody, names: dict[str, Any]) -> None:
+        self.codes = body.plain_code(), original.plain_code()
+        _ORIGINALS[id(self.codes[0])] = self.codes
         self.names = names
         self.spent = 0.0
-        self.is_plain = False
+        self.is_plain = (body.args, body.returns) != (original.args, original.returns)
         if not body.freevars:
-            self.function = self._function(())
+            self.functions = self._functions(())
 
     def bind(self, cells: tuple[types.CellType, ...]) -> Callable[..., Any]:
-        return functools.partial(self._run, self._function(cells))
+        return functools.partial(self._run, self._functions(cells))
 
-    def _function(self, cells: tuple[types.CellType, ...]) -> types.FunctionType:
-        return types.FunctionType(self.code, self.names, self.code.co_name, None, cells)
+    def _functions(self, cells: tuple[types.CellType, ...]) -> tuple[types.FunctionType, _hook.Dispatcher]:
+        name = self.codes[0].co_name
+        plain, original = [types.FunctionType(code, self.names, name, None, cells) for code in self.codes]
+        return plain, _hook.Dispatcher(original, _config())
 
     def __call__(self, *args: Any) -> Any:
-        return self._run(self.function, *args)
+        return self._run(self.functions, *args)
 
-    def _run(self, function: types.FunctionType, *args: Any) -> Any:
+    def _run(self, functions: tuple[types.FunctionType, _hook.Dispatcher], *args: Any) -> Any:
+        function, compiled = functions
         recorder = PLAIN.recorder
         if recorder is None or self.is_plain:
             return function(*args)
@@ -94,7 +112,7 @@ class Iterations:
         PLAIN.recorder = None
         running.tape, running.ran = recorder.tape, False  # type: ignore[attr-defined]
         try:
-            result = _hook.Dispatcher(function, _config())(*args)
+            result = compiled(*args)
             self.is_plain = not running.ran
             return result
         except (GraphBreakError, _Refused):

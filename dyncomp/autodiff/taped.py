@@ -19,9 +19,8 @@ from ..capture.entries.config import hook_should_capture
 from ..errors import NotDifferentiableError
 from ..frontends.derivatives import PLAIN
 from ..hook import _hook
-from ..python_code.loop_calls import with_loop_calls
 from ..python_code.stand_ins import with_stand_ins
-from .iterations import Iterations
+from .iterations import with_iterations
 from .operations import Array
 from .tape import CustomNode, Slot, Tape
 from .traced import gradients_of, like, results_of
@@ -179,9 +178,8 @@ def _should_follow(code: types.CodeType) -> bool:
 
 
 def _on_miss(function: types.FunctionType, args: object, config: object) -> _hook.Entry:
-    names = function.__globals__
-    code = with_loop_calls(function.__code__, lambda body: Iterations(body, names))
-    code = with_stand_ins(code, names, _FOLLOWED, _stand_in_for)
+    code = with_stand_ins(function.__code__, function.__globals__, _FOLLOWED, _stand_in_for)
+    code = with_iterations(code, function)
     return _hook.Entry(None, code=code, needs_hook=True)
 
 
