@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,12 +20,14 @@ from . import traced
 from .places import places
 from .pullback import forward
 from .pullback import pullback as pullback_of
-from .record import Recorded, Run, described, new_config
+from .record import FEW_OPS, Recorded, Run, described, new_config
 from .taped import taped, taped_pullback
 from .trees import mapped
 
 Function = Callable[..., Any]
 _MOST_KINDS = 64
+# Seconds of calls on the tape after which their long loops are unrolled, which takes about as long.
+UNROLLED_AFTER = 5.0
 
 
 # -- gradients ----------------------------------------------------------------------------------
@@ -80,7 +83,7 @@ def _gradient(
         names, single = (wrt,) if isinstance(wrt, str) else tuple(wrt), isinstance(wrt, str)
         key = ("by places", names, single, has_aux, with_value)
         both = traced.value_and_named_gradient(f, places(f, names), single, has_aux, name_of(f))
-    return derived(f, key, both if with_value else traced.only_gradient(both, has_aux))
+    return derived(f, key, both if with_value else traced.only_gradient(both, has_aux), short=True)
 
 
 def name_of(f: Function) -> str:
@@ -90,10 +93,15 @@ def name_of(f: Function) -> str:
 
 @captured_whole
 def derived(
-    f: Function, key: object, made: Function, refusal: type[DyncompError] = NotDifferentiableError
+    f: Function,
+    key: object,
+    made: Function,
+    refusal: type[DyncompError] = NotDifferentiableError,
+    short: bool = False,
 ) -> Function:
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
-    captured code it is a part of the graph there. ``refusal``: what is raised where there is none."""
+    captured code it is a part of the graph there. ``refusal``: what is raised where there is none. ``short``:
+    long loops are left to a tape until their graph pays."""
 
     own: dict[object, _Compiled] = {}
 
@@ -103,7 +111,7 @@ def derived(
         recorder = PLAIN.recorder
         if recorder is not None and recorder.has_variables((args, kwargs)):
             return recorder.call(derivative, args, kwargs)
-        return _derivative(f, key, made, args, kwargs, own, refusal)
+        return _derivative(f, key, made, args, kwargs, own, refusal, short)
 
     if is_compiling():
         return derivative
@@ -119,6 +127,7 @@ def _derivative(
     kwargs: Mapping[str, Any],
     own: dict[object, _Compiled],
     refusal: type[DyncompError] = NotDifferentiableError,
+    short: bool = False,
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
     kept = _kept_by(f)
@@ -126,16 +135,44 @@ def _derivative(
         kept = own
     compiled = kept.get(key)
     if compiled is None:
-        compiled = kept[key] = _Compiled(compile_with(made, new_config()))
+        compiled = kept[key] = _Compiled(made, short)
     return _whole(f, made, compiled, args, kwargs, refusal)
 
 
 class _Compiled:
-    """A compiled function, and what calls of it are known to be no single graph."""
+    """A compiled function, and what kinds of calls are known to be no single graph. ``short``: long loops are
+    not unrolled but by ``unrolled``."""
 
-    def __init__(self, call: Function) -> None:
-        self.call = call
-        self.taped: dict[object, GraphBreakError] = {}
+    def __init__(self, made: Function, short: bool = False, config: CaptureConfig | None = None) -> None:
+        self.made = made
+        self.short = short
+        if config is None:
+            config = new_config(most_ops=FEW_OPS) if short else new_config()
+        self.call: Function = compile_with(made, config)
+        self.taped: dict[object, _Taped] = {}
+
+    @functools.cached_property
+    def unrolled(self) -> Function:
+        made: Function = compile_with(self.made, new_config())
+        return made
+
+
+class _Taped:
+    """Calls that are no single graph, and why. ``spent``: seconds on the tape. ``again``: long loops may yet be
+    unrolled; ``is_unrolled``: they are."""
+
+    def __init__(self, problem: GraphBreakError, short: bool) -> None:
+        self.problem = problem
+        self.spent = 0.0
+        self.again = short and problem.break_id in ("loop", "loop-not-extracted")
+        self.is_unrolled = False
+
+    def unroll(self, compiled: _Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The call with its loops unrolled; raises ``GraphBreakError`` where that is no single graph either."""
+        self.again = False
+        result = compiled.unrolled(*args, **kwargs)
+        self.is_unrolled = True
+        return result
 
 
 def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
@@ -162,24 +199,35 @@ def _whole(
     refusal: type[DyncompError],
 ) -> Any:
     kind = _kind_of(args, kwargs) if compiled.taped else None
-    problem = compiled.taped.get(kind)
-    if problem is None:
+    known = compiled.taped.get(kind)
+    if known is None:
         try:
             return compiled.call(*args, **kwargs)
         except GraphBreakError as error:
-            problem = error
+            known = _Taped(error.with_traceback(None), compiled.short)
         kind = _kind_of(args, kwargs)
         if len(compiled.taped) >= _MOST_KINDS:
             compiled.taped.clear()
-        compiled.taped[kind] = problem.with_traceback(None)
+        compiled.taped[kind] = known
+    elif known.is_unrolled:
+        return compiled.unrolled(*args, **kwargs)
+    elif known.again and known.spent > UNROLLED_AFTER:
+        with contextlib.suppress(GraphBreakError):
+            return known.unroll(compiled, args, kwargs)
+    if refusal is not NotDifferentiableError:
+        return _alone(f, made, args, kwargs, refusal, known.problem)
+    start = time.perf_counter()
     try:
-        if refusal is not NotDifferentiableError:
-            return _alone(f, made, args, kwargs, refusal, problem)
         return taped(made, args, kwargs)
     except NotDifferentiableError as error:
+        if known.again:
+            with contextlib.suppress(GraphBreakError):
+                return known.unroll(compiled, args, kwargs)
         compiled.taped.pop(kind, None)
-        error.add_note(f"{name_of(f)} is not one graph: {problem}")
+        error.add_note(f"{name_of(f)} is not one graph: {known.problem}")
         raise
+    finally:
+        known.spent += time.perf_counter() - start
 
 
 def _alone(
@@ -199,7 +247,7 @@ def _alone(
 
 def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
     config = new_config()
-    compiled = _Compiled(compile_with(made, config))
+    compiled = _Compiled(made, config=config)
     return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
 
 
