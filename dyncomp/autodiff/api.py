@@ -7,7 +7,7 @@ import functools
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ def grad(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     wrt: str | Sequence[str] | None = None,
+    memory_budget: int | None = None,
 ) -> Function:
     """The gradient of ``f``, a function with a real scalar result.
 
@@ -53,8 +54,11 @@ def grad(
     program's line where it is not, or where it computes something without a derivative; ``TypeError`` for
     arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
     ``argnums`` and ``wrt``. Floating-point warnings are not given.
+
+    ``memory_budget``: about how many bytes loops may save for the backward pass; what exceeds it is computed
+    again (see "Loops and memory" in docs/derivatives.md).
     """
-    return _gradient(f, argnums, has_aux, wrt, with_value=False)
+    return _gradient(f, argnums, has_aux, wrt, memory_budget, with_value=False)
 
 
 def value_and_grad(
@@ -62,9 +66,10 @@ def value_and_grad(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     wrt: str | Sequence[str] | None = None,
+    memory_budget: int | None = None,
 ) -> Function:
     """As :func:`grad`, with the result in front: ``(f(x), gradient)``, computed together."""
-    return _gradient(f, argnums, has_aux, wrt, with_value=True)
+    return _gradient(f, argnums, has_aux, wrt, memory_budget, with_value=True)
 
 
 def _gradient(
@@ -72,8 +77,11 @@ def _gradient(
     argnums: int | Sequence[int],
     has_aux: bool,
     wrt: str | Sequence[str] | None,
+    memory_budget: int | None,
     with_value: bool,
 ) -> Function:
+    if memory_budget is not None and (not isinstance(memory_budget, int) or memory_budget <= 0):
+        raise ValueError(f"memory_budget is a number of bytes, not {memory_budget!r}")
     key: tuple[object, ...]
     if wrt is None:
         numbers, single = argument_numbers(argnums), isinstance(argnums, int)
@@ -83,7 +91,8 @@ def _gradient(
         names, single = (wrt,) if isinstance(wrt, str) else tuple(wrt), isinstance(wrt, str)
         key = ("by places", names, single, has_aux, with_value)
         both = traced.value_and_named_gradient(f, places(f, names), single, has_aux, name_of(f))
-    return derived(f, key, both if with_value else traced.only_gradient(both, has_aux), short=True)
+    made = both if with_value else traced.only_gradient(both, has_aux)
+    return derived(f, (key, memory_budget), made, loops=Loops(memory_budget))
 
 
 def name_of(f: Function) -> str:
@@ -97,11 +106,11 @@ def derived(
     key: object,
     made: Function,
     refusal: type[DyncompError] = NotDifferentiableError,
-    short: bool = False,
+    loops: Loops | None = None,
 ) -> Function:
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
-    captured code it is a part of the graph there. ``refusal``: what is raised where there is none. ``short``:
-    long loops are left to a tape until their graph pays."""
+    captured code it is a part of the graph there. ``refusal``: what is raised where there is none. ``loops``:
+    how long ones run on a tape (default: there is none, and they are unrolled)."""
 
     own: dict[object, _Compiled] = {}
 
@@ -111,7 +120,7 @@ def derived(
         recorder = PLAIN.recorder
         if recorder is not None and recorder.has_variables((args, kwargs)):
             return recorder.call(derivative, args, kwargs)
-        return _derivative(f, key, made, args, kwargs, own, refusal, short)
+        return _derivative(f, key, made, args, kwargs, own, refusal, loops)
 
     if is_compiling():
         return derivative
@@ -127,7 +136,7 @@ def _derivative(
     kwargs: Mapping[str, Any],
     own: dict[object, _Compiled],
     refusal: type[DyncompError] = NotDifferentiableError,
-    short: bool = False,
+    loops: Loops | None = None,
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
     kept = _kept_by(f)
@@ -135,19 +144,31 @@ def _derivative(
         kept = own
     compiled = kept.get(key)
     if compiled is None:
-        compiled = kept[key] = _Compiled(made, short)
+        compiled = kept[key] = _Compiled(made, loops)
     return _whole(f, made, compiled, args, kwargs, refusal)
 
 
-class _Compiled:
-    """A compiled function, and what kinds of calls are known to be no single graph. ``short``: long loops are
-    not unrolled but by ``unrolled``."""
+class Loops(NamedTuple):
+    """Long loops run on the tape until their graph pays, or, where there is a ``memory_budget``, always."""
 
-    def __init__(self, made: Function, short: bool = False, config: CaptureConfig | None = None) -> None:
+    memory_budget: int | None
+
+    @property
+    def most_ops(self) -> int:
+        return FEW_OPS if self.memory_budget is None else 0
+
+
+class _Compiled:
+    """A compiled function, and what kinds of calls are known to be no single graph. Long loops are unrolled
+    by ``unrolled``, and by ``call`` where ``loops`` says nothing else."""
+
+    def __init__(
+        self, made: Function, loops: Loops | None = None, config: CaptureConfig | None = None
+    ) -> None:
         self.made = made
-        self.short = short
+        self.loops = loops
         if config is None:
-            config = new_config(most_ops=FEW_OPS) if short else new_config()
+            config = new_config() if loops is None else new_config(most_ops=loops.most_ops)
         self.call: Function = compile_with(made, config)
         self.taped: dict[object, _Taped] = {}
 
@@ -158,17 +179,17 @@ class _Compiled:
 
 
 class _Taped:
-    """Calls that are no single graph, and why. ``spent``: seconds on the tape. ``again``: long loops may yet be
-    unrolled; ``is_unrolled``: they are."""
+    """Calls that are no single graph, and why. ``spent``: seconds on the tape. ``again``: long loops may be
+    unrolled yet; ``is_unrolled``: they are."""
 
-    def __init__(self, problem: GraphBreakError, short: bool) -> None:
+    def __init__(self, problem: GraphBreakError, loops: Loops | None) -> None:
         self.problem = problem
         self.spent = 0.0
-        self.again = short and problem.break_id in ("loop", "loop-not-extracted")
+        self.again = loops == Loops(None) and problem.break_id in ("loop", "loop-not-extracted")
         self.is_unrolled = False
 
     def unroll(self, compiled: _Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The call with its loops unrolled; raises ``GraphBreakError`` where that is no single graph either."""
+        """The call with its loops unrolled; raises ``GraphBreakError`` where that is no graph either."""
         self.again = False
         result = compiled.unrolled(*args, **kwargs)
         self.is_unrolled = True
@@ -204,7 +225,7 @@ def _whole(
         try:
             return compiled.call(*args, **kwargs)
         except GraphBreakError as error:
-            known = _Taped(error.with_traceback(None), compiled.short)
+            known = _Taped(error.with_traceback(None), compiled.loops)
         kind = _kind_of(args, kwargs)
         if len(compiled.taped) >= _MOST_KINDS:
             compiled.taped.clear()
@@ -218,7 +239,7 @@ def _whole(
         return _alone(f, made, args, kwargs, refusal, known.problem)
     start = time.perf_counter()
     try:
-        return taped(made, args, kwargs)
+        return taped(made, args, kwargs, compiled.loops.memory_budget if compiled.loops else None)
     except NotDifferentiableError as error:
         if known.again:
             with contextlib.suppress(GraphBreakError):

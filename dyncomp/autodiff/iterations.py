@@ -1,13 +1,14 @@
 """Iterations of loops on the tape: each a compiled graph, and one node.
 
-A loop that runs long enough has its body captured as one graph, whose inputs are tracked values (capture knows
-them as what they hold, see ``CaptureConfig.holder``). Its forward half runs at each iteration, and the tape
-keeps what the backward half needs. The time to compile it does not depend on the number of iterations. Bodies
-that are no single graph run as plain Python, and their inner loops in turn by iterations.
+A loop that runs long enough has its body captured as one graph, whose inputs are tracked values (capture
+knows them as what they hold, see ``CaptureConfig.holder``). Its forward half runs at each iteration, and the
+tape keeps what the backward half needs. The time to compile it does not depend on the number of iterations.
+Bodies that are no single graph run as plain Python, and their inner loops in turn by iterations.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
@@ -32,10 +33,11 @@ from ..options import Options, make_options
 from ..pipeline import Compiled
 from ..python_code.loop_calls import with_loop_calls
 from ..python_code.loops import LoopBody
-from ..symbolic.integers import Dim, SymInt
+from ..symbolic.integers import SymInt
 from .recording import lost, slot_of
-from .tape import Array, Kept, PairNode, Slot, Tape
-from .tracked import Tracked, before_write, fresh, number, view_of, wrote
+from .runs import DifferentiableGraph, RunNode, size
+from .tape import Array, Kept, Slot, Tape
+from .tracked import Tracked, before_write, fresh, number, view_of, write, wrote
 
 # Seconds that the iterations of a loop take as plain Python before it is compiled: about what that takes.
 PATIENCE = 0.1
@@ -72,8 +74,8 @@ def with_iterations(code: types.CodeType, function: types.FunctionType) -> types
 
 
 class Iterations:
-    """What runs the iterations of a loop, in place of its ``body``, which has stand-ins; ``original`` has none.
-    Functions with cells are made by :meth:`bind` where the loop is entered."""
+    """What runs the iterations of a loop, in place of its ``body``, which has stand-ins; ``original`` has
+    none. Functions with cells are made by :meth:`bind` where the loop is entered."""
 
     def __init__(self, body: LoopBody, original: LoopBody, names: dict[str, Any]) -> None:
         self.codes = body.plain_code(), original.plain_code()
@@ -181,10 +183,8 @@ class _Trial:
     def __call__(self, *args: Any) -> Any:
         self.calls += 1
         if self.calls == TRIALS:
-            try:
+            with contextlib.suppress(Unsupported, LoweringError, ToolchainError):  # interpreted for good
                 self.run = pipeline.run_pipeline(self.graph, self.options).call
-            except (Unsupported, LoweringError, ToolchainError):
-                pass  # interpreted for good
         return self.run(*args)
 
 
@@ -228,9 +228,10 @@ class _Piece:
         self.pair = pair
         self.targets = {index for index, _ in pair.written}
         self.silent = tuple(set(_written(graph)) - self.targets)
+        self.needed = tuple(k for of_input, k in pair.saved if of_input)
         self.single = len(pair.returned) == 1
-        self.visible = tuple(k for k in pair.differentiable if k < pair.count)
-        self.backward = functools.cache(pair.backward)
+        visible = tuple(k for k in pair.differentiable if k < pair.count)
+        self.graph = DifferentiableGraph(pair, functools.cache(pair.backward), visible, not self.silent)
         bases = [r.index for r in pair.returned if isinstance(r, OutputView) and r.of_input]
         if any(not graph.inputs[k].differentiated for k in bases):
             raise Unsupported("a view of an array without a derivative")
@@ -240,81 +241,68 @@ class _Piece:
         running.ran = True
         tape = running.tape
         assert tape is not None
-        slots: list[Slot | None] = []
-        plain: list[Any] = []
-        for x in inputs:
-            if type(x) is Tracked:
-                slots.append(slot_of(x))
-                plain.append(x.plain)
-            else:
-                slots.append(None)
-                plain.append(x)
+        slots = [slot_of(x) if type(x) is Tracked else None for x in inputs]
+        plain = [x.plain if type(x) is Tracked else x for x in inputs]
         is_live = any(slot is not None for slot in slots)
-        for index in self.targets:
-            if is_live and type(inputs[index]) is not Tracked:
-                raise lost(tape, "a write to an array that the tape does not know")
-        kept = (
-            [self._kept(tape, inputs[k]) if of_input else None for of_input, k in pair.saved]
-            if is_live
-            else []
-        )
-        for index in self.silent:
-            if type(inputs[index]) is Tracked:
-                before_write(inputs[index])
+        if is_live and any(type(inputs[index]) is not Tracked for index in self.targets):
+            raise lost(tape, "a write to an array that the tape does not know")
+        kept: list[Any] = [None] * len(inputs)
+        if is_live:
+            for k in range(len(inputs)) if tape.budget is not None else self.needed:
+                kept[k] = _kept(tape, inputs[k])
+        written = [inputs[index] for index in self.silent if type(inputs[index]) is Tracked]
+        for target in written:
+            before_write(target)
         results = pair.forward(*plain)
-        for index in self.silent:
-            if type(inputs[index]) is Tracked:
-                wrote(inputs[index], None)
+        for target in written:
+            wrote(target, None)
         outs: dict[int, Slot] = {}
         if is_live:
-            for k in self.visible:
+            for k in self.graph.visible:
                 outs[k] = Slot(np.shape(results[k]), np.asarray(results[k]).dtype)
-        made = [self._made(tape, results[k], outs.get(k)) for k in range(pair.count)]
+        made: list[Any] = [self._made(tape, results[k], outs.get(k)) for k in range(pair.count)]
         if is_live:
-            for place, (of_input, k) in enumerate(pair.saved):
-                if not of_input:
-                    kept[place] = (
-                        made[k].storage.keep(made[k].plain)
-                        if k < pair.count and type(made[k]) is Tracked and made[k].storage is not None
-                        else results[k]
-                    )
+            saved = [
+                kept[k] if of_input else _kept(tape, made[k]) if k < pair.count else results[k]
+                for of_input, k in pair.saved
+            ]
             symbols = pair.symbols(plain, results) if pair.symbols is not None else None
-            tape.nodes.append(PairNode(self.backward, kept, slots, outs, len(results), symbols))
+            node = RunNode(self.graph, slots, outs, saved, None if tape.budget is None else kept, symbols)
+            tape.nodes.append(node)
+            if tape.budget is not None:
+                node.bytes = size(results)
+                tape.budget.add(tape.nodes, node)
         for index, k in pair.written:
-            self._write(inputs[index], results[k], outs.get(k))
-        returned = [
-            made[r] if isinstance(r, int) else self._view(tape, r, inputs, made, plain) for r in pair.returned
-        ]
-        return returned[0] if self.single else tuple(returned)
-
-    def _kept(self, tape: Tape, x: Any) -> Array | Kept:
-        if type(x) is Tracked:
-            return x.plain if x.storage is None else x.storage.keep(x.plain)
-        return tape.constant(x) if isinstance(x, np.ndarray) else x
+            self._write(inputs[index], made[k])
+        returned = tuple(
+            [made[r] if type(r) is int else self._view(r, inputs, made, plain) for r in pair.returned]
+        )
+        return returned[0] if self.single else returned
 
     def _made(self, tape: Tape, result: Any, slot: Slot | None) -> Any:
         if isinstance(result, np.ndarray):
             return fresh(tape, result, slot)
         return result if slot is None else number(tape, result, slot)
 
-    def _write(self, target: Any, result: Any, slot: Slot | None) -> None:
-        if type(target) is not Tracked:
-            target[...] = result
-            return
-        before_write(target)
-        target.plain[...] = result
-        wrote(target, slot)
+    def _write(self, target: Any, made: Any) -> None:
+        if type(target) is Tracked:
+            write(target, made)
+        else:
+            target[...] = made.plain
 
-    def _view(
-        self, tape: Tape, view: OutputView, inputs: Sequence[Any], made: Sequence[Any], plain: Sequence[Any]
-    ) -> Any:
+    def _view(self, view: Any, inputs: Sequence[Any], made: Sequence[Any], plain: Sequence[Any]) -> Any:
         base = inputs[view.index] if view.of_input else made[view.index]
         symbols = self.pair.symbols(plain, ()) if self.pair.symbols is not None else {}
-
-        def known(sizes: Sequence[Dim]) -> list[int]:
-            return [n.evaluate(symbols) if isinstance(n, SymInt) else n for n in sizes]
-
-        found = base.storage.at(base.plain, known(view.shape), known(view.strides), known([view.offset])[0])
-        result = view_of(tape, found, [base])
+        shape, strides, (offset,) = [
+            [n.evaluate(symbols) if isinstance(n, SymInt) else n for n in sizes]
+            for sizes in (view.shape, view.strides, (view.offset,))
+        ]
+        result = view_of(base.tape, base.storage.at(base.plain, shape, strides, offset), [base])
         result.stopped |= view.stopped
         return result
+
+
+def _kept(tape: Tape, x: Any) -> Array | Kept:
+    if type(x) is Tracked:
+        return x.plain if x.storage is None else x.storage.keep(x.plain)
+    return tape.constant(x) if isinstance(x, np.ndarray) else x

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import NotDifferentiableError
-from ..frontends.base import PairBackward
 from .operations import Operation, summed_to
 
 Array = Any  # an ndarray, a NumPy scalar or a Python number
@@ -172,6 +171,26 @@ def is_dense(array: Array) -> bool:
     return bool(array.size)
 
 
+class Node(Protocol):
+    """What was done to values with a derivative."""
+
+    def backward(self) -> None:
+        """Take the cotangents of its results, and add to those of what it was done to."""
+        ...
+
+    def settle(self) -> None:
+        """Copy what the backward pass needs and the program may write to from now on."""
+        ...
+
+
+class Budget(Protocol):
+    """What keeps a tape within a limit of memory."""
+
+    def add(self, nodes: list[Node], node: Any) -> None:
+        """A run of a graph was appended to ``nodes``."""
+        ...
+
+
 class ReadNode:
     """A view is read."""
 
@@ -182,6 +201,9 @@ class ReadNode:
         self.parent = parent
         self.window = window
         self.out = out
+
+    def settle(self) -> None:
+        pass
 
     def backward(self) -> None:
         found, self.out.cotangent = self.out.cotangent, None
@@ -219,6 +241,9 @@ class WriteNode:
         self.value = value
         self.out = out
 
+    def settle(self) -> None:
+        pass
+
     def backward(self) -> None:
         found, self.out.cotangent = self.out.cotangent, None
         if found is None:
@@ -255,6 +280,11 @@ class CallNode:
         self.outs = outs
         self.place = place
 
+    def settle(self) -> None:
+        for kept in self.kept:
+            if type(kept) is Kept:
+                kept.array = kept.array.copy()
+
     def backward(self) -> None:
         numbers = []
         cotangents = []
@@ -275,55 +305,6 @@ class CallNode:
             slot.add(cotangent, own=True)
 
 
-class PairNode:
-    """A run of a graph with a backward graph for every pattern (``GradientPair``): what is saved, the slots of
-    its inputs and of those of its ``count`` results that have one."""
-
-    __slots__ = ("find", "kept", "slots", "outs", "count", "symbols")
-
-    def __init__(
-        self,
-        find: Callable[[tuple[bool, ...], tuple[bool, ...]], PairBackward | None],
-        kept: list[Array | Kept],
-        slots: list[Slot | None],
-        outs: dict[int, Slot],
-        count: int,
-        symbols: dict[str, int] | None,
-    ) -> None:
-        self.find = find
-        self.kept = kept
-        self.slots = slots
-        self.outs = outs
-        self.count = count
-        self.symbols = symbols
-
-    def backward(self) -> None:
-        given = [False] * self.count
-        cotangents = {}
-        for k, out in self.outs.items():
-            if out.cotangent is not None:
-                given[k] = True
-                cotangents[k], out.cotangent = out.cotangent, None
-        if not cotangents:
-            return
-        slots = self.slots
-        found = self.find(tuple(given), tuple([slot is not None for slot in slots]))
-        if found is None:
-            return
-        saved = [self.kept[k] for k in found.saved]
-        inputs = [k.array if type(k) is Kept else k for k in saved]
-        for k in found.given:
-            cotangent = cotangents[k]
-            inputs.append(cotangent if cotangent.flags.c_contiguous else cotangent.copy())
-        if found.integers:
-            assert self.symbols is not None
-            inputs += [self.symbols[name] for name in found.integers]
-        for k, gradient in zip(found.wrt, found.run(*inputs)):
-            slot = slots[k]
-            if slot is not None:
-                slot.add(gradient, own=True)
-
-
 class CustomNode:
     """What says itself how it is differentiated: ``pull(cotangents)`` gives one for each of ``slots``."""
 
@@ -335,6 +316,9 @@ class CustomNode:
         self.pull = pull
         self.slots = slots
         self.outs = outs
+
+    def settle(self) -> None:
+        pass
 
     def backward(self) -> None:
         if all(out.cotangent is None for out in self.outs):
@@ -357,8 +341,9 @@ def line_of(place: tuple[CodeType, int]) -> str:
 class Tape:
     """What was recorded, while the function runs that is differentiated; :meth:`close` forgets it."""
 
-    def __init__(self) -> None:
-        self.nodes: list[ReadNode | WriteNode | CallNode | PairNode | CustomNode] = []
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.nodes: list[Node] = []
+        self.budget = budget
         self.closed = False
         self.lost: NotDifferentiableError | None = None  # what was raised in the program
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
@@ -383,10 +368,7 @@ class Tape:
     def settle(self) -> None:
         """Copy what the backward pass needs and the program may write to from now on."""
         for node in self.nodes:
-            if isinstance(node, (CallNode, PairNode)):
-                for kept in node.kept:
-                    if type(kept) is Kept:
-                        kept.array = kept.array.copy()
+            node.settle()
 
     def pull(
         self, slots: Sequence[tuple[Slot, Array]], wanted: Sequence[Slot], keep: bool = False

@@ -26,8 +26,8 @@ from dyncomp.python_code.versions import encode
 
 
 def with_loop_calls(code: CodeType, make: Callable[[LoopBody], object]) -> CodeType:
-    """``code`` in which an iteration of each outermost ``for`` loop calls ``make(body)``, with the arguments and
-    results of ``body`` (see :func:`~.loops.make_loop_driver`). Loops that cannot be cut out stay as they are."""
+    """``code`` in which iterations of outermost ``for`` loops are calls of ``make(body)``, with the arguments
+    and results of ``body`` (see :func:`~.loops.make_loop_driver`). Loops that cannot be cut out stay."""
     canonical = canonical_of(code)
     if canonical.is_generator:
         return code

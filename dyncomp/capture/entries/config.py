@@ -102,7 +102,7 @@ class CaptureConfig(_hook.HookConfig):
         self._described: set[types.CodeType] = set()
         # a loop compiled whole (see native_loops), where there is a compiler for it
         self.make_native: Callable[..., Any] | None = None
-        # a class of objects that stand for the array or number in one of their attributes, to be differentiated
+        # a class of objects that stand for the array or number in one of their attributes, to differentiate
         # by; graphs are given the objects themselves
         self.holder: tuple[type, str] | None = None
         self.pins_trip_counts = False  # loops over a symbolic number of items are unrolled, for that number
