@@ -124,7 +124,7 @@ def derived(
 
     if is_compiling():
         return derivative
-    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made, refusal))  # type: ignore[attr-defined]
+    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made, refusal, loops))  # type: ignore[attr-defined]
     return functools.wraps(f, updated=())(derivative)
 
 
@@ -162,14 +162,12 @@ class _Compiled:
     """A compiled function, and what kinds of calls are known to be no single graph. Long loops are unrolled
     by ``unrolled``, and by ``call`` where ``loops`` says nothing else."""
 
-    def __init__(
-        self, made: Function, loops: Loops | None = None, config: CaptureConfig | None = None
-    ) -> None:
+    def __init__(self, made: Function, loops: Loops | None = None) -> None:
         self.made = made
         self.loops = loops
-        if config is None:
-            config = new_config() if loops is None else new_config(most_ops=loops.most_ops)
-        self.call: Function = compile_with(made, config)
+        self.config = new_config() if loops is None else new_config(most_ops=loops.most_ops)
+        self.call: Function = compile_with(made, self.config)
+        self.notes: list[str] | None = None  # for explain()
         self.taped: dict[object, _Taped] = {}
 
     @functools.cached_property
@@ -239,7 +237,10 @@ def _whole(
         return _alone(f, made, args, kwargs, refusal, known.problem)
     start = time.perf_counter()
     try:
-        return taped(made, args, kwargs, compiled.loops.memory_budget if compiled.loops else None)
+        if compiled.notes is not None:
+            compiled.notes.append(f"not one graph: {str(known.problem).partition(chr(10))[0]}")
+        budget = compiled.loops.memory_budget if compiled.loops else None
+        return taped(made, args, kwargs, budget, compiled.notes)
     except NotDifferentiableError as error:
         if known.again:
             with contextlib.suppress(GraphBreakError):
@@ -266,10 +267,12 @@ def _alone(
     raise refusal(f"{name_of(f)} is not one graph: {problem}") from problem
 
 
-def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
-    config = new_config()
-    compiled = _Compiled(made, config=config)
-    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
+def _fresh(
+    f: Function, made: Function, refusal: type[DyncompError], loops: Loops | None
+) -> tuple[Function, CaptureConfig]:
+    compiled = _Compiled(made, loops)
+    compiled.notes = compiled.config.records.tapes
+    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), compiled.config
 
 
 def _kept_by(f: Function) -> dict[object, _Compiled] | None:

@@ -82,6 +82,7 @@ class Iterations:
         _ORIGINALS[id(self.codes[0])] = self.codes
         self.names = names
         self.spent = 0.0
+        self.refusal = ""  # why iterations are not compiled
         self.is_plain = (body.args, body.returns) != (original.args, original.returns)
         if not body.freevars:
             self.functions = self._functions(())
@@ -100,7 +101,11 @@ class Iterations:
     def _run(self, functions: tuple[types.FunctionType, _hook.Dispatcher], *args: Any) -> Any:
         function, compiled = functions
         recorder = PLAIN.recorder
-        if recorder is None or self.is_plain:
+        if recorder is None:
+            return function(*args)
+        tape: Tape = recorder.tape  # type: ignore[attr-defined]
+        tape.loops[self] += 1
+        if self.is_plain:
             return function(*args)
         if self.spent < PATIENCE:
             start = time.perf_counter()
@@ -112,18 +117,26 @@ class Iterations:
         before = running.tape, running.ran
         active = _hook.set_active(None)
         PLAIN.recorder = None
-        running.tape, running.ran = recorder.tape, False  # type: ignore[attr-defined]
+        running.tape, running.ran = tape, False
         try:
             result = compiled(*args)
             self.is_plain = not running.ran
             return result
-        except (GraphBreakError, _Refused):
-            self.is_plain = True
+        except (GraphBreakError, _Refused) as error:
+            self.is_plain, self.refusal = True, str(error).partition("\n")[0]
         finally:
             running.tape, running.ran = before
             PLAIN.recorder = recorder
             _hook.set_active(active)
         return function(*args)
+
+    def __str__(self) -> str:
+        place = f"{self.codes[0].co_filename}:{self.codes[0].co_firstlineno}"
+        name = self.codes[0].co_name
+        if self.refusal:
+            return f"a loop of {name} at {place}, call by call: {self.refusal}"
+        how = "call by call" if self.is_plain or self.spent < PATIENCE else "its body compiled"
+        return f"a loop of {name} at {place}, {how}"
 
 
 @functools.cache

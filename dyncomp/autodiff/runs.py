@@ -190,6 +190,15 @@ class Budget:
             self.begin, self.open = len(nodes) - 1, 0
         self.open += node.bytes
 
+    def describe(self, nodes: list[Node]) -> str:
+        segments = [node for node in nodes if isinstance(node, Segment)]
+        again = sum([isinstance(node, RunNode) for segment in segments for node in segment.nodes])
+        held = sum([segment.bytes for segment in segments])
+        return (
+            f"memory budget of {self.limit:,} bytes: {again} iterations in {len(segments)} segments "
+            f"run again, for which {held:,} bytes are held"
+        )
+
     def _merge(self, nodes: list[Node]) -> None:
         held = [n for n in nodes if isinstance(n, Segment)]
         if len(held) < 3 or sum([s.bytes for s in held]) <= self.limit // 2:

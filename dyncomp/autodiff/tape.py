@@ -8,6 +8,7 @@ in place are differentiated as what they mean, as in a functionalized graph.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, Protocol
@@ -190,6 +191,8 @@ class Budget(Protocol):
         """A run of a graph was appended to ``nodes``."""
         ...
 
+    def describe(self, nodes: list[Node]) -> str: ...
+
 
 class ReadNode:
     """A view is read."""
@@ -344,6 +347,8 @@ class Tape:
     def __init__(self, budget: Budget | None = None) -> None:
         self.nodes: list[Node] = []
         self.budget = budget
+        self.loops: Counter[object] = Counter()  # iterations of each
+        self.notes: list[str] | None = None  # for explain(), where it asks
         self.closed = False
         self.lost: NotDifferentiableError | None = None  # what was raised in the program
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
@@ -370,6 +375,14 @@ class Tape:
         for node in self.nodes:
             node.settle()
 
+    def describe(self) -> list[str]:
+        """What was recorded, a line each."""
+        lines = [f"{len(self.nodes)} nodes on the tape"]
+        lines += [f"{count} iterations of {loop}" for loop, count in self.loops.items()]
+        if self.budget is not None:
+            lines.append(self.budget.describe(self.nodes))
+        return lines
+
     def pull(
         self, slots: Sequence[tuple[Slot, Array]], wanted: Sequence[Slot], keep: bool = False
     ) -> list[Array]:
@@ -380,6 +393,8 @@ class Tape:
             made[...] = cotangent
             slot.add(made, own=True)
         nodes = self.nodes.copy() if keep else self.nodes
+        if self.notes is not None:
+            self.notes += self.describe()
         while nodes:
             nodes.pop().backward()
         found = []

@@ -118,12 +118,17 @@ class _Recorder:
 
 
 def taped(
-    made: Function, args: Sequence[Any], kwargs: Mapping[str, Any], memory_budget: int | None = None
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    memory_budget: int | None = None,
+    notes: list[str] | None = None,
 ) -> Any:
     """``made`` of the arguments, a function that opens variables and asks for their gradient, as plain
-    Python. ``memory_budget``: bytes to be saved for the backward pass of loops. Raises
-    ``NotDifferentiableError`` for what would lose a derivative."""
+    Python. ``memory_budget``: bytes to be saved for the backward pass of loops. ``notes``: gets what was
+    recorded, in words. Raises ``NotDifferentiableError`` for what would lose a derivative."""
     tape = Tape(None if memory_budget is None else Budget(memory_budget))
+    tape.notes = notes
     try:
         return mapped(plain_of, _run(_Recorder(tape, keep=False), made, args, kwargs))
     finally:

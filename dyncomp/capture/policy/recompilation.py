@@ -120,7 +120,7 @@ def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | N
     options = config.options
     if state.captures > options.recompile_limit:
         name, limit = "recompile_limit", options.recompile_limit
-    elif _hook.num_entries(code) >= options.accumulated_recompile_limit:
+    elif not config.is_private and _hook.num_entries(code) >= options.accumulated_recompile_limit:
         name, limit = "accumulated_recompile_limit", options.accumulated_recompile_limit
     elif whole.pieces >= options.capture_limit:
         name, limit = "capture_limit", options.capture_limit
