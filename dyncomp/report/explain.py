@@ -163,7 +163,8 @@ def _verdict(report: Explanation) -> str:
     if not report.breaks and not report.skipped:
         return "All of the call is compiled." if len(worked) == 1 else "The call is compiled, in pieces."
     count = len({(b.id, b.loc) for b in report.breaks}) + len(report.skipped)
-    return f"A part of the call is compiled; {count} places are left to plain Python (below)."
+    places = "one place is" if count == 1 else f"{count} places are"
+    return f"A part of the call is compiled; {places} left to plain Python (below)."
 
 
 def _costs(report: Explanation) -> list[str]:
@@ -203,7 +204,8 @@ def _subjects(guards: Sequence[Guard]) -> list[str]:
     found: dict[str, list[Guard]] = defaultdict(list)
     for guard in guards:
         root = None if guard.source is None else guard.source.root()
-        found[root.expr() if isinstance(root, LocalSource) else ""].append(guard)
+        is_named = isinstance(root, LocalSource) and not root.local.startswith(".")
+        found[root.expr() if is_named and root is not None else ""].append(guard)
     arrays = (Kind.ARRAY, Kind.TORCH_TENSOR)
     lines = []
     for name, group in found.items():
@@ -213,7 +215,7 @@ def _subjects(guards: Sequence[Guard]) -> list[str]:
     for name, group in sorted(found.items(), key=lambda item: -len(item[1])):
         if not any(line.startswith(f"{name}:") for line in lines):
             count = f"{len(group)} guard{'s' if len(group) > 1 else ''}"
-            lines.append(f"{name or 'modules, builtins, sizes and settings'}: {count}")
+            lines.append(f"{name or 'modules, sizes and settings'}: {count}")
     return lines
 
 
