@@ -2,6 +2,7 @@
 
 import linecache
 import random
+import threading
 import tracemalloc
 
 import numpy as np
@@ -220,3 +221,231 @@ def test_lines_of_errors_and_exceptions():
     with pytest.raises(KeyError, match="mine") as caught:
         dyncomp.grad(f)(np.ones(3))
     assert caught.traceback[-1].lineno == f.__code__.co_firstlineno + 3
+
+
+# -- programs ---------------------------------------------------------------------------------------------
+def tri(x):
+    s = 0.0
+    for k in range(30):
+        acc = np.zeros(3)
+        for j in range(k):
+            acc[j % 3] += x[j % 3] * 0.1 * x[(j + k) % 3]
+        s = s + acc.sum()
+    return s
+
+
+def zips(x):
+    Ws = [x * (i + 1) for i in range(40)]
+    bs = [x[::-1] * 0.1 for i in range(40)]
+    h = x
+    for i, (W, b) in enumerate(zip(Ws, bs)):
+        h = np.tanh(W * h + b)
+    return h.sum()
+
+
+def growing(x):
+    out = np.zeros(0)
+    for k in range(20):
+        out = np.concatenate([out, x * k])
+    return (out**2).sum()
+
+
+def strings(x):
+    d = {"a": x, "b": x * 2}
+    s = 0
+    for name in ["a", "b"] * 20:
+        s = s + d[name].sum() ** 2
+        d[name] = d[name] * 0.9
+    return s
+
+
+def exc(x):
+    s = 0
+    for k in range(20):
+        try:
+            if k % 4 == 3:
+                raise ValueError
+            s = s + x[k % 3] ** 2
+        except ValueError:
+            s = s * 0.5
+    return s
+
+
+def whileloop(x):
+    k = 0
+    s = x * 1.0
+    while k < 50:
+        s = s + np.sin(s) * 0.01
+        k += 1
+    return s.sum()
+
+
+def gen(x):
+    def g():
+        y = x
+        for k in range(30):
+            y = y * 0.99
+            yield y
+
+    s = 0
+    for v in g():
+        s = s + (v**2).sum()
+    return s
+
+
+def comp(x):
+    return sum([(x * k).sum() ** 2 for k in range(40)])
+
+
+class C:
+    def __init__(s, x):
+        s.u = x * 1.0
+        s.hist = []
+
+    def step(s, k):
+        s.u[1:] += 0.1 * s.u[:-1]
+        s.hist.append(s.u.copy())
+        return s
+
+
+def cls(x):
+    c = C(x)
+    for k in range(30):
+        c.step(k)
+    return (c.hist[3] ** 2).sum() + c.u.sum()
+
+
+def rng(x):
+    r = np.random.default_rng(0)
+    s = 0.0
+    for k in range(30):
+        s = s + (x * r.normal(size=3)).sum() ** 2
+    return s
+
+
+def cplx(x):
+    z = x + 1j * x[::-1]
+    for k in range(30):
+        z = z * np.exp(1j * 0.1) + 0.01 * z**2
+    return (np.abs(z) ** 2).sum()
+
+
+def f32(x):
+    y = x.astype(np.float32)
+    for k in range(30):
+        y = y * np.float32(0.99) + np.sin(y)
+    return y.sum()
+
+
+def nestedfor(x):
+    s = x * 1.0
+    for i in range(10):
+        for j in range(10):
+            s = s + 0.01 * np.cos(s) * i * j
+            if s[0] > 3:
+                s = s * 0.5
+    return s.sum()
+
+
+def inner_fn(x):
+    def cell(h, k):
+        return np.tanh(h * x + k * 0.01)
+
+    h = x
+    for k in range(30):
+        h = cell(h, k)
+    return h.sum()
+
+
+def wt(x):
+    t = 0.0
+    s = x * 1.0
+    while t < 1.0:
+        s = s + np.sin(s) * 0.01
+        t += 0.02
+    return s.sum()
+
+
+def wbreak(x):
+    k = 0
+    s = x * 1.0
+    while True:
+        s = s + np.sin(s) * 0.01
+        k += 1
+        if k >= 40:
+            break
+    else:
+        s = s * 0
+    return s.sum()
+
+
+def wdata(x):
+    s = x * 1.0
+    while s.sum() < 10:
+        s = s * 1.1
+    return s.sum()
+
+
+def wcont(x):
+    k = 0
+    s = x * 1.0
+    while k < 60:
+        k += 1
+        if k % 3 == 0:
+            continue
+        s = s + np.sin(s) * 0.01
+    return s.sum()
+
+
+PLAIN = {"nestedfor", "wt", "wdata"}  # branches on data
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        tri,
+        zips,
+        growing,
+        strings,
+        exc,
+        whileloop,
+        gen,
+        comp,
+        cls,
+        rng,
+        cplx,
+        f32,
+        nestedfor,
+        inner_fn,
+        wt,
+        wbreak,
+        wdata,
+        wcont,
+    ],
+)
+def test_programs(program, monkeypatch):
+    monkeypatch.setattr(iterations, "PATIENCE", 0.0)
+    monkeypatch.setattr(api, "FEW_OPS", 0)
+    x, step = np.array([0.3, 0.5, 0.7]), 1e-6
+    gradient = dyncomp.grad(program)
+    for _ in range(2):
+        found = gradient(x)
+        for k, unit in enumerate(np.eye(3)):
+            slope = (program(x + step * unit) - program(x - step * unit)) / (2 * step)
+            tolerance = 1e-2 if program is f32 else 1e-5
+            np.testing.assert_allclose(found[k], slope, rtol=tolerance, atol=tolerance)
+    report = str(dyncomp.explain(gradient)(x))
+    assert ("its body compiled" in report) == (program.__name__ not in PLAIN), report
+
+
+def test_threads(monkeypatch):
+    monkeypatch.setattr(iterations, "PATIENCE", 0.0)
+    monkeypatch.setattr(api, "FEW_OPS", 0)
+    x = np.array([0.3, 0.5, 0.7])
+    found = []
+    workers = [threading.Thread(target=lambda: found.append(dyncomp.grad(inner_fn)(x))) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 4 and all(np.array_equal(g, found[0]) for g in found)

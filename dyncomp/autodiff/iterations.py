@@ -43,6 +43,7 @@ from .tracked import Tracked, before_write, fresh, number, view_of, write, wrote
 PATIENCE = 0.1
 # Calls of a backward graph before it is compiled: that of the last iteration is often another.
 TRIALS = 8
+_MOST_IDLE = 4
 _MOST_STEPS, _MOST_OPS = 64, 2000  # of loops inside of a body, which are unrolled
 
 
@@ -82,6 +83,8 @@ class Iterations:
         _ORIGINALS[id(self.codes[0])] = self.codes
         self.names = names
         self.spent = 0.0
+        self.compiled = 0
+        self.worked = False  # a graph ran in one of the ``compiled`` iterations
         self.refusal = ""  # why iterations are not compiled
         self.is_plain = (body.args, body.returns) != (original.args, original.returns)
         if not body.freevars:
@@ -120,7 +123,9 @@ class Iterations:
         running.tape, running.ran = tape, False
         try:
             result = compiled(*args)
-            self.is_plain = not running.ran
+            self.worked |= running.ran
+            self.compiled += 1
+            self.is_plain = not self.worked and self.compiled >= _MOST_IDLE
             return result
         except (GraphBreakError, _Refused) as error:
             self.is_plain, self.refusal = True, str(error).partition("\n")[0]

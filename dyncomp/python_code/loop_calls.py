@@ -26,7 +26,7 @@ from dyncomp.python_code.versions import encode
 
 
 def with_loop_calls(code: CodeType, make: Callable[[LoopBody], object]) -> CodeType:
-    """``code`` in which iterations of outermost ``for`` loops are calls of ``make(body)``, with the arguments
+    """``code`` in which iterations of outermost loops are calls of ``make(body)``, with the arguments
     and results of ``body`` (see :func:`~.loops.make_loop_driver`). Loops that cannot be cut out stay."""
     canonical = canonical_of(code)
     if canonical.is_generator:
@@ -34,7 +34,7 @@ def with_loop_calls(code: CodeType, make: Callable[[LoopBody], object]) -> CodeT
     done = 0
     made = canonical
     while True:
-        loops = [loop for loop in find_loops(made) if loop.level == 0 and loop.kind == "for"]
+        loops = [loop for loop in find_loops(made) if loop.level == 0]
         if done == len(loops):
             return code if made is canonical else encode(made)
         loop = sorted(loops, key=lambda found: found.header)[done]

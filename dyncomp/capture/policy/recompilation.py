@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any
 
 from ...dataclass import dataclass
-from ...errors import RecompileError, Unsupported
+from ...errors import GraphBreakError, RecompileError, Unsupported
 from ...graph.ir import Loc
 from ...hook import _hook
 from ..entries.config import CaptureConfig, FrameState
@@ -126,6 +126,9 @@ def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | N
         name, limit = "capture_limit", options.capture_limit
     else:
         return None
+    if config.holder is not None:
+        # plain Python that is not the original runs then: whoever calls knows what
+        raise GraphBreakError(f"{code.co_qualname}: {limit} forms are compiled, the limit")
     if name == "capture_limit" and whole.limited:
         return Plain("", Until.AN_ENTRY_SERVES)  # it was said of another piece
     whole.limited = name == "capture_limit"
