@@ -238,7 +238,7 @@ def zips(x):
     Ws = [x * (i + 1) for i in range(40)]
     bs = [x[::-1] * 0.1 for i in range(40)]
     h = x
-    for i, (W, b) in enumerate(zip(Ws, bs)):
+    for _i, (W, b) in enumerate(zip(Ws, bs)):
         h = np.tanh(W * h + b)
     return h.sum()
 
@@ -283,7 +283,7 @@ def whileloop(x):
 def gen(x):
     def g():
         y = x
-        for k in range(30):
+        for _k in range(30):
             y = y * 0.99
             yield y
 
@@ -318,21 +318,21 @@ def cls(x):
 def rng(x):
     r = np.random.default_rng(0)
     s = 0.0
-    for k in range(30):
+    for _k in range(30):
         s = s + (x * r.normal(size=3)).sum() ** 2
     return s
 
 
 def cplx(x):
     z = x + 1j * x[::-1]
-    for k in range(30):
+    for _k in range(30):
         z = z * np.exp(1j * 0.1) + 0.01 * z**2
     return (np.abs(z) ** 2).sum()
 
 
 def f32(x):
     y = x.astype(np.float32)
-    for k in range(30):
+    for _k in range(30):
         y = y * np.float32(0.99) + np.sin(y)
     return y.sum()
 
