@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import NotDifferentiableError, Unsupported
 from ..frontends.base import GradientPair, OutputView, PairBackward
-from ..graph.ir import Graph, GraphOutput, SymbolBinding, Var
+from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
 from ..prims.markers import STOP
 from ..symbolic.integers import SymInt
@@ -212,10 +212,33 @@ class _Pair:
             for number, place in enumerate(self.halves.saved)
             if place.kind == "input" or place.index in self.places
         }
-        halves = partition(whole, self.table, saved=tuple(numbers))
+        try:
+            halves = partition(whole, self.table, saved=tuple(numbers))
+        except NotDifferentiableError:
+            sizes = [b for b in self.halves.backward.symbols if b.kind in ("dim", "stride")]
+            if any(k >= self.count for k in outputs) or any(b.index >= len(self.halves.saved) for b in sizes):
+                raise  # from cotangents that are there or not
+            return self._with_zeros(outputs, wrt), tuple(range(len(self.halves.saved)))
         # an output may be an input as it is: then either place stands for both
         named = {self._name(place): number for place, number in numbers.items()}
         return halves, tuple(named[self._name(place)] for place in halves.saved)
+
+    def _with_zeros(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> Halves:
+        """The first halves, for fewer outputs and inputs: what others would be computed from was not saved."""
+        graph = self.halves.backward
+        all_outputs = [k for k in self.differentiable if k < self.count]
+        first = len(self.halves.saved)
+        inputs, zeros = list(graph.inputs[:first]), []
+        for k, cotangent in zip(all_outputs, graph.inputs[first:], strict=True):
+            if k in outputs:
+                inputs.append(cotangent)
+                continue
+            var = cotangent.var
+            params = {"shape": var.shape, "value": 0.0, "dtype": var.dtype, "device": var.type.device}
+            zeros.append(Node("full", (), tuple(params.items()), (var,)))
+        gradients = tuple(out for k, out in zip(self.primary, graph.outputs, strict=True) if k in wrt)
+        made = replace(graph, inputs=tuple(inputs), nodes=(*zeros, *graph.nodes), outputs=gradients)
+        return replace(self.halves, backward=made)
 
     def _name(self, place: Saved) -> str:
         values = self.plain.inputs if place.kind == "input" else self.plain.outputs

@@ -279,7 +279,7 @@ class _Piece:
             for k in self.graph.visible:
                 outs[k] = Slot(np.shape(results[k]), np.asarray(results[k]).dtype)
         made: list[Any] = [self._made(tape, results[k], outs.get(k)) for k in range(pair.count)]
-        if is_live:
+        if outs:
             saved = [
                 kept[k] if of_input else _kept(tape, made[k]) if k < pair.count else results[k]
                 for of_input, k in pair.saved
