@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,11 +58,9 @@ def _worker(name: str) -> dict[str, Any]:
         pass
     else:
         jax.config.update("jax_enable_x64", True)
-        from .jax_models import PORTS
+        from .jax_models import ported
 
-        as_is = types.FunctionType(case.loss.__code__, {**case.loss.__globals__, "np": jax.numpy})
-        ported = PORTS.get(case.loss.__name__, as_is)
-        peer = jax.jit(jax.value_and_grad(ported, argnums=wrt))
+        peer = jax.jit(jax.value_and_grad(ported(case.loss), argnums=wrt))
         given = [jax.numpy.asarray(a) for a in arguments]
         begin = time.perf_counter()
         theirs = jax.block_until_ready(peer(*given))
