@@ -47,8 +47,8 @@ DC_INLINE i64 dc_block(i64 extent) {
 }
 """
 # Entries of more steps than this are lists of assignments and calls that the compiler shall not think about
-# (of 80 products: 0.35 s, without optimisation 0.1; run time 1 to 2 µs more); so are all entries of a graph of
-# more than ``MODULE_STEPS``.
+# (of 80 products: 0.35 s, without optimisation 0.1; run time 1 to 2 µs more); so are all entries of a graph
+# of more than ``MODULE_STEPS``.
 LIST_STEPS = 12
 MODULE_STEPS = 48
 # Code above this length is cut into parts of half of it, at most so many (bits of a mask), which compilers
