@@ -99,6 +99,7 @@ def _measure(name: str) -> dict[str, Any]:
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
             "JAX_PLATFORMS": "cpu",
             "DYNCOMP_CACHE_DIR": cache,
+            "PYTHONDONTWRITEBYTECODE": "",  # modules are compiled once, as in any installation
         }
         core = min(os.sched_getaffinity(0))
         try:
