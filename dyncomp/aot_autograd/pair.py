@@ -8,9 +8,11 @@ pattern first occurs. Saved values count as results, too: a second derivative ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ..errors import NotDifferentiableError, Unsupported
 from ..frontends.base import GradientPair, OutputView, PairBackward
@@ -26,10 +28,15 @@ Compile = Callable[[Graph, bool], Callable[..., Any]]
 
 
 def gradient_pair(
-    graph: Graph, table: Table, wrt: Sequence[int], compile: Compile, memory_budget: float | None = None
+    graph: Graph,
+    table: Table,
+    wrt: Sequence[int],
+    compile: Compile,
+    memory_budget: float | None = None,
+    kinds: Collection[str] = ("array",),
 ) -> GradientPair | None:
     """The pair of a functional graph for gradients by the inputs ``wrt``; ``None`` where the library need not
-    know of any. Raises ``Unsupported`` for what has no derivative."""
+    know of any. ``kinds``: those of outputs with derivatives. Raises ``Unsupported`` for what has none."""
     graph = decompose(graph, table)
     reached = _depending(graph, wrt)
     results, places = _results(graph)
@@ -43,7 +50,9 @@ def gradient_pair(
     views = [place for place in places if isinstance(place, OutputView)]
     seen = {p for p in places if not isinstance(p, OutputView)} | {result for _, result in written}
     seen.update(view.index for view in views if not view.of_input and not view.stopped)
-    differentiable = tuple(k for k, out in enumerate(results) if k in seen and _is_reached(out, reached))
+    differentiable = tuple(
+        k for k, out in enumerate(results) if k in seen and out.kind in kinds and _is_reached(out, reached)
+    )
     if not differentiable and not written and not any(v.of_input and v.index in wrt for v in views):
         return None
     _check_sizes(graph, views)
@@ -72,7 +81,7 @@ def _connected(graph: Graph, wrt: Sequence[int], outputs: Sequence[int]) -> tupl
 
 
 def _is_reached(out: GraphOutput, reached: frozenset[str]) -> bool:
-    return out.kind == "array" and out.var.dtype.is_inexact and out.var.name in reached
+    return out.var.dtype.is_inexact and out.var.name in reached
 
 
 def _is_behind(graph: Graph, index: int, value: Var) -> bool:
@@ -141,7 +150,8 @@ class _Pair:
         # what is saved besides the results: with derivatives of its own, where it is a value of the graph
         more = range(self.count, len(self.halves.forward.outputs))
         outputs = self.halves.forward.outputs
-        self.differentiable = (*differentiable, *(k for k in more if _is_reached(outputs[k], reached)))
+        hidden = [k for k in more if outputs[k].kind == "array" and _is_reached(outputs[k], reached)]
+        self.differentiable = (*differentiable, *hidden)
         self.unknown = any(outputs[k].var.name not in known for k in self.differentiable)
         self.places = {k: k for k in range(self.count)}  # outputs of the forward graph among those of `plain`
         extra = [k for k in more if outputs[k].var.name in known]
@@ -262,5 +272,10 @@ class _Symbols:
         elif binding.kind == "dim":
             found = args[binding.index].shape[binding.axis]
         else:
-            found = args[binding.index].stride(binding.axis)
+            array = args[binding.index]
+            found = (
+                array.strides[binding.axis] // array.itemsize
+                if isinstance(array, np.ndarray)
+                else array.stride(binding.axis)
+            )
         return found

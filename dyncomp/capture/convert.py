@@ -348,7 +348,7 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         if isinstance(v, ArrayValue) and v.source is not None and v.ref.kind == "array"
     ]
     if mutated and len(arrays) > 1:
-        sources = tuple(v.source for v in arrays)
+        sources = tuple(v.memory_at for v in arrays)
         written = tuple(i for i, v in enumerate(arrays) if v.ref.var.name in mutated)
         tracer.guard(None, Kind.NO_OVERLAP, NoOverlap(sources, written))  # type: ignore[arg-type]
     changed = [v for v in tracer.mutated if isinstance(v, _MUTABLE)]
