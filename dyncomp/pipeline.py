@@ -18,6 +18,7 @@ import numpy as np
 from .aot_autograd.expand import expand, has_markers
 from .aot_autograd.functionalize import functionalize
 from .aot_autograd.pair import gradient_pair
+from .collector import few_collections
 from .dataclass import dataclass, field
 from .device import CPU
 from .errors import LoweringError, ToolchainError, Unsupported
@@ -324,7 +325,8 @@ def _compile(
     compiled.examples = example_inputs
     compiled.on_status = on_status
     try:
-        _BACKENDS[options.backend](graph, table, options, owner, compiled)
+        with few_collections():
+            _BACKENDS[options.backend](graph, table, options, owner, compiled)
     except (LoweringError, ToolchainError) as error:
         error.add_note(f"while compiling {graph.name} with {options.backend!r}: the original runs instead")
         raise

@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..graph.ir import Graph, Node, Ops, OpTable, Var
+from ..graph.passes.cse import eliminate_common_subexpressions
 from ..graph.passes.decompose import PrimBuilder, decompose
 from ..graph.rewrite import Transformer, substitute
-from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END
+from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END, GRADIENT, TANGENT
+from ..prims.opdef import Marker
 from ..symbolic.integers import Dim
 from .batching import Batching, without
 from .joint import Reverse, Table
@@ -31,9 +33,24 @@ def expand(graph: Graph, table: OpTable) -> Graph:
     """
     if not has_markers(graph, table):
         return graph
-    made = _Expander(decompose(graph, table), table).run()
+    made = _Expander(_merged(decompose(graph, table), table), table).run()
     elements = [node.out for node in made.nodes if node.op == ELEMENT]
     return without_markers(without(made, elements) if elements else made)
+
+
+def _merged(graph: Graph, table: OpTable) -> Graph:
+    """Equal expressions made one before they are differentiated: so are their derivatives, and an array that
+    is read in a hundred places of an unrolled loop gets few cotangents. Variables stand for themselves."""
+    variables: set[str] = set()
+    for node in graph.nodes:
+        marker = getattr(table[node.op], "lower", None)
+        if not isinstance(marker, Marker):
+            continue
+        if node.op not in (GRADIENT, TANGENT):
+            return graph  # stand-ins and places in the order of nodes mean something
+        first = len(node.inputs) - marker.variables(len(node.inputs), **node.kwargs)
+        variables.update(v.name for v in node.inputs[first:])
+    return eliminate_common_subexpressions(graph, table, variables)
 
 
 def has_markers(graph: Graph, table: OpTable) -> bool:
@@ -113,6 +130,6 @@ class _Expander(Transformer):
 
 _MARKERS: dict[str, Callable[..., list[Var]]] = {
     BATCH: _Expander.batch,
-    "gradient": _Expander.gradient,
-    "tangent": _Expander.tangent,
+    GRADIENT: _Expander.gradient,
+    TANGENT: _Expander.tangent,
 }

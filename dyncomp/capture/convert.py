@@ -7,6 +7,7 @@ import time
 import types
 from typing import Any
 
+from ..collector import few_collections
 from ..errors import (
     ConstraintError,
     GraphBreakError,
@@ -73,7 +74,8 @@ class _Attempt:
 def on_miss(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
     try:
-        return _new_entry(function, args, config)
+        with few_collections():
+            return _new_entry(function, args, config)
     except BaseException as error:
         entry = raising_entry(function, error, config)
         if entry is None:

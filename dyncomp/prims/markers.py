@@ -21,6 +21,8 @@ from .kit import Array
 from .opdef import Extern, Marker, OpDef, Sample, Tolerance
 from .shape_samples import copy_samples
 
+# A derivative of values by variables, in reverse and in forward mode.
+GRADIENT, TANGENT = "gradient", "tangent"
 # The begin and the end of what is computed again where its derivative is, and what comes after a cotangent.
 BEGIN = "checkpoint_begin"
 END = "checkpoint_end"
@@ -113,7 +115,7 @@ def _is_no_value(*arrays: object, **params: Any) -> NoReturn:
 
 ROWS = (
     OpDef(
-        "gradient",
+        GRADIENT,
         ("outputs",),
         gradient_meta,
         _is_no_value,
@@ -123,7 +125,7 @@ ROWS = (
         doc="Of `outputs` values, as many cotangents, and variables: the gradients by the variables.",
     ),
     OpDef(
-        "tangent",
+        TANGENT,
         ("outputs",),
         tangent_meta,
         _is_no_value,
