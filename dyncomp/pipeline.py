@@ -18,6 +18,7 @@ import numpy as np
 from .aot_autograd.expand import expand, has_markers
 from .aot_autograd.functionalize import functionalize
 from .aot_autograd.pair import gradient_pair
+from .build.toolchain import Runner
 from .dataclass import dataclass, field
 from .device import CPU
 from .errors import LoweringError, ToolchainError, Unsupported
@@ -88,6 +89,7 @@ class Compiled:
     nodes: dict[str, int] = field(default_factory=dict)
     examples: Sequence[Any] = ()  # inputs to tune on, while compiling only
     on_status: Any = None
+    runner: Runner | None = None
     gradients: GradientPair | None = None
 
     def describe(self) -> str:
@@ -177,7 +179,9 @@ def _inductor(
     examples = compiled.examples
     on_status = _telling(compiled.on_status)
     compiled.artifact = _timed(
-        compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source, on_status)
+        compiled,
+        BACKEND_PASS,
+        lambda: compile_graph(final, options, owner, examples, dump.source, on_status, compiled.runner),
     )
     dump.artifact(compiled.artifact, options, owner, examples)
     compiled.call = compiled.artifact.call
@@ -289,12 +293,14 @@ def _with_gradients(
     """The graph as a function with derivatives that the arrays' library knows of; ``None`` if none is due."""
     halves: list[Compiled] = []
 
-    def compile_half(half: Graph, is_forward: bool) -> Callable[..., Any]:
-        halves.append(_compile(half, table, options, example_inputs if is_forward else (), owner, None))
+    def compile_half(half: Graph, is_forward: bool, runner: Runner | None) -> Callable[..., Any]:
+        examples = example_inputs if is_forward else ()
+        halves.append(_compile(half, table, options, examples, owner, None, runner))
         return halves[-1].call
 
     # derivatives go through the markers of the functional graph
-    pair = gradient_pair(functionalize(graph, table), table, wrt, compile_half)
+    ahead = graph.device == CPU and options.mode == "default" and not options.dump
+    pair = gradient_pair(functionalize(graph, table), table, wrt, compile_half, ahead=ahead)
     if pair is None:
         return None
     assert owner.autograd is not None
@@ -312,6 +318,7 @@ def _compile(
     example_inputs: Sequence[Any],
     owner: ArrayOwner | None,
     on_status: object,
+    runner: Runner | None = None,
 ) -> Compiled:
     compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
     if callable(options.backend):
@@ -323,6 +330,7 @@ def _compile(
         return compiled
     compiled.examples = example_inputs
     compiled.on_status = on_status
+    compiled.runner = runner
     try:
         _BACKENDS[options.backend](graph, table, options, owner, compiled)
     except (LoweringError, ToolchainError) as error:
@@ -330,6 +338,7 @@ def _compile(
         raise
     finally:
         compiled.examples = ()
+        compiled.runner = None
     written = tuple(index for index, _ in compiled.graph_after.mutations)
     compiled.call = _report_writes(compiled.call, owner, written)
     return compiled

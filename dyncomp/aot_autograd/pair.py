@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..build.background import Ahead
+from ..build.toolchain import Runner
 from ..errors import NotDifferentiableError, Unsupported
 from ..frontends.base import GradientPair, OutputView, PairBackward
 from ..graph.ir import Graph, GraphOutput, SymbolBinding, Var
@@ -21,15 +23,21 @@ from ..symbolic.integers import SymInt
 from .joint import Table, joint, on_the_way
 from .partition import Halves, Saved, partition
 
-# Makes a graph runnable; of the forward graph there are examples of the inputs.
-Compile = Callable[[Graph, bool], Callable[..., Any]]
+# Makes a graph runnable; of the forward graph there are examples of the inputs. The runner starts compilers.
+Compile = Callable[[Graph, bool, Runner | None], Callable[..., Any]]
 
 
 def gradient_pair(
-    graph: Graph, table: Table, wrt: Sequence[int], compile: Compile, memory_budget: float | None = None
+    graph: Graph,
+    table: Table,
+    wrt: Sequence[int],
+    compile: Compile,
+    memory_budget: float | None = None,
+    ahead: bool = False,
 ) -> GradientPair | None:
     """The pair of a functional graph for gradients by the inputs ``wrt``; ``None`` where the library need not
-    know of any. Raises ``Unsupported`` for what has no derivative."""
+    know of any. ``ahead``: the backward graph of all gradients is begun while a compiler works on the forward
+    graph. Raises ``Unsupported`` for what has no derivative."""
     graph = decompose(graph, table)
     reached = _depending(graph, wrt)
     results, places = _results(graph)
@@ -52,7 +60,7 @@ def gradient_pair(
         pair = _Pair(plain, table, tuple(wrt), differentiable, [k for k, _ in written], memory_budget)
     except NotDifferentiableError as error:
         raise Unsupported(str(error)) from error
-    return pair.compiled(compile, places, tuple(written))
+    return pair.compiled(compile, places, tuple(written), ahead)
 
 
 def _depending(graph: Graph, wrt: Sequence[int]) -> frozenset[str]:
@@ -131,6 +139,7 @@ class _Pair:
         self.table = table
         self.wrt = wrt
         self.lock = threading.Lock()
+        self.begun: Ahead[Callable[..., Any]] | None = None
         self.memory_budget = memory_budget
         self.primary = _connected(plain, wrt, differentiable)
         whole = joint(plain, table, self.primary, differentiable)
@@ -153,12 +162,17 @@ class _Pair:
         compile: Compile,
         places: tuple[int | OutputView, ...],
         written: tuple[tuple[int, int], ...],
+        ahead: bool,
     ) -> GradientPair:
         self.compile = compile
         forward = self.halves.forward
+        # what is asked of symbols while compiling adds guards to those of the forward graph
+        ahead = ahead and not self.halves.backward.symbols and not forward.symbols
         symbols = _Symbols(forward.symbols, self.halves.integers, len(forward.inputs))
         return GradientPair(
-            forward=_giving_several(compile(forward, True), forward),
+            forward=_giving_several(
+                compile(forward, True, Runner(on_start=self._begin) if ahead else None), forward
+            ),
             backward=self.backward,
             count=self.count,
             differentiable=self.differentiable,
@@ -182,7 +196,8 @@ class _Pair:
         with self.lock:
             halves, saved = self._cut(outputs, wrt)
             graph = halves.backward
-            run = _giving_several(self.compile(graph, False), graph)
+            run = self._taken() if halves is self.halves else None
+            run = _giving_several(run or self.compile(graph, False, None), graph)
         return PairBackward(
             run=run,
             saved=saved,
@@ -191,6 +206,15 @@ class _Pair:
             integers=tuple(binding.name for binding in halves.integers),
             again=_Again(self, graph),
         )
+
+    def _begin(self) -> None:
+        """Begin to compile the backward graph of all gradients, which is asked for next as a rule."""
+        graph = self.halves.backward
+        self.begun = Ahead(lambda runner: self.compile(graph, False, runner))
+
+    def _taken(self) -> Callable[..., Any] | None:
+        begun, self.begun = self.begun, None
+        return None if begun is None else begun.take()
 
     def _cut(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> tuple[Halves, tuple[int, ...]]:
         """The halves for these outputs and inputs, and which saved values their backward graph takes."""
