@@ -15,7 +15,7 @@ from typing import Any
 from ..graph.ir import Graph, Node, Ops, OpTable, Var
 from ..graph.passes.decompose import PrimBuilder, decompose
 from ..graph.rewrite import Transformer, substitute
-from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END
+from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END, FUNCTION
 from ..symbolic.integers import Dim
 from .batching import Batching, without
 from .joint import Reverse, Table
@@ -52,7 +52,7 @@ def without_markers(graph: Graph) -> Graph:
     return substitute(replace(graph, nodes=tuple(nodes)), replacement)
 
 
-_WAYS = (CUSTOM, BEGIN, END)
+_WAYS = (CUSTOM, FUNCTION, BEGIN, END)
 
 
 class _Expander(Transformer):

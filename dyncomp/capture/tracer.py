@@ -62,7 +62,7 @@ class Tracer:
         self.env.locate = lambda: (self.loc, under_way(self.frames))
         self.builder = GraphBuilder(config.table, self.env)
         self.builder.device = decisions.device
-        self.tx = TraceContext(self.builder, module=self._module)
+        self.tx = TraceContext(self.builder, module=self._module, changes=self._changes)
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()
         self.by_source: dict[Source, Value] = {}
@@ -322,6 +322,10 @@ class Tracer:
         return TupleValue(items)
 
     # -- frontends ----------------------------------------------------------------------------
+    def _changes(self) -> tuple[int, object]:
+        written = tuple(map(id, self.global_writes.values()))
+        return len(self.draws), (self.outside_changes - len(self.draws), written)
+
     def _module(self) -> str:
         """The name of the module of the code that capture is in."""
         return str(self.frames[-1].globals[0].get("__name__", "")) if self.frames else ""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import COPY, Node, Var
-from ...prims.markers import CUSTOM, STOP
+from ...prims.markers import BEGIN, CUSTOM, END, FUNCTION, STOP
 from ..base import ArrayRef, Rule, TraceContext
 from .library import torch
 from .operands import tensor
@@ -176,6 +176,10 @@ def is_differentiated(tx: TraceContext, *values: Var) -> bool:
     return is_on(tx) and any(requires(tx, v) for v in values)
 
 
+# Nodes through which derivatives go in a way of their own, or not at all.
+_WAYS = frozenset((STOP, CUSTOM, FUNCTION, BEGIN, END))
+
+
 # -- rules ------------------------------------------------------------------------------------
 # What asks a tensor for its history.
 _ASKING = frozenset(
@@ -219,7 +223,7 @@ def check(tx: TraceContext, start: int, name: str) -> None:
             _check_write(tx, node.inputs[0], node.inputs[1], name)
             continue
         row: Any = table[node.op]
-        if row.vjp is not None or row.decomp is not None or node.op in (STOP, CUSTOM):
+        if row.vjp is not None or row.decomp is not None or node.op in _WAYS:
             continue
         exact = not any(v.dtype.is_inexact for v in node.outputs)
         if not exact and any(requires(tx, v) for v in node.inputs):
