@@ -40,12 +40,12 @@ def has_markers(graph: Graph, table: OpTable) -> bool:
     return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
 
 
-def without_markers(graph: Graph) -> Graph:
-    """Values that had a derivative of their own way are what they were."""
+def without_markers(graph: Graph, kept: Sequence[str] = ()) -> Graph:
+    """Values that had a derivative of their own way are what they were, but for markers of the ops ``kept``."""
     replacement: dict[str, Var] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
-        if node.op in _WAYS:
+        if node.op in _WAYS and node.op not in kept:
             replacement.update({out.name: value for out, value in zip(node.outputs, node.inputs)})
         else:
             nodes.append(node)

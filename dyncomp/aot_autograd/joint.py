@@ -189,6 +189,8 @@ class Reverse:
         """Through a marker that has gradients of stand-ins for its cotangents: what depends on the stand-ins
         is emitted once more, of the cotangents."""
         count = len(node.outputs)
+        if len(node.inputs) == count:
+            raise refusal(node, "its value was computed again, without its backward")
         stand_ins = {v.name for v in node.inputs[count : 2 * count]}
         end = next(k for k, made in enumerate(self.nodes) if made is node)
         begin = next(k for k, made in enumerate(self.nodes) if stand_ins & {v.name for v in made.outputs})

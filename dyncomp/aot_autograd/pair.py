@@ -8,7 +8,7 @@ pattern first occurs. Saved values count as results, too: a second derivative ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,9 +63,9 @@ def gradient_pair(
     return pair.compiled(compile, places, tuple(written), ahead)
 
 
-def _depending(graph: Graph, wrt: Sequence[int]) -> frozenset[str]:
-    """The values that depend on these inputs in a way that derivatives go."""
-    found = {graph.inputs[k].var.name for k in wrt}
+def _depending(graph: Graph, wrt: Sequence[int], also: Iterable[str] = ()) -> frozenset[str]:
+    """The values that depend on these inputs, and the values ``also``, in a way that derivatives go."""
+    found = {graph.inputs[k].var.name for k in wrt}.union(also)
     for node in graph.nodes:
         if node.op != STOP and any(v.name in found for v in node.inputs):
             found.update(v.name for v in node.outputs if v.dtype.is_inexact)
@@ -146,7 +146,7 @@ class _Pair:
         self.halves = partition(whole, table, memory_budget=memory_budget, seen=True, written=written)
         self.count = len(plain.outputs)
         known = {v.name for v in plain.values()}
-        reached = _depending(self.halves.forward, wrt)
+        reached = _depending(self.halves.forward, wrt, _depending(plain, wrt))
         # what is saved besides the results: with derivatives of its own, where it is a value of the graph
         more = range(self.count, len(self.halves.forward.outputs))
         outputs = self.halves.forward.outputs

@@ -64,6 +64,10 @@ def custom_meta(*types: ArrayType, outputs: int) -> Types:
     return types[:outputs]
 
 
+def function_meta(*types: ArrayType, outputs: int) -> Types:
+    return types if len(types) == outputs else custom_meta(*types, outputs=outputs)
+
+
 def element_meta(whole: ArrayType) -> ArrayType:
     if not whole.shape:
         raise ValueError("a batch needs a dimension")
@@ -148,13 +152,13 @@ ROWS = (
     OpDef(
         FUNCTION,
         ("outputs",),
-        custom_meta,
+        function_meta,
         _is_no_value,
         lower=Marker(),
         dtypes=ALL,
         no_derivative="a function with a backward of its own has none in forward mode",
         doc="As `custom_gradient`; what the gradients are made of after the first stand-in sees, in the place of "
-        "the values, those of the marker: a second derivative goes through it again.",
+        "the values, those of the marker: a second derivative goes through it again. Of values alone: these values.",
     ),
     OpDef(
         ELEMENT,
