@@ -112,9 +112,10 @@ def _with_gradient(cls: Any, context: Context, results: tuple[Any, ...], number:
     cotangents = [None if not _is_in(r, chosen) else rest.pop(0) for r in results]
     given = cls.backward(context, *cotangents)
     gradients = given if type(given) is tuple else (given,)
-    if len(gradients) != len(context.inputs):
+    count = len(context.inputs)
+    if len(gradients) < count or any([g is not None for g in gradients[count:]]):
         _refuse()
-    marked = _marked(number, [*gradients], [*context.inputs])
+    marked = _marked(number, [*gradients[:count]], [*context.inputs])
     return tuple([marked.pop(0) if _is_in(r, chosen) else r for r in results])
 
 
