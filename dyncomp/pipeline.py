@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .aot_autograd.expand import expand, has_markers
+from .aot_autograd.expand import expand, has_markers, with_gradients
 from .aot_autograd.functionalize import functionalize
 from .aot_autograd.pair import gradient_pair
 from .build.toolchain import Runner
@@ -300,7 +300,9 @@ def _with_gradients(
 
     # derivatives go through the markers of the functional graph
     ahead = graph.device == CPU and options.mode == "default" and not options.dump
-    pair = gradient_pair(functionalize(graph, table), table, wrt, compile_half, ahead=ahead)
+    pair = gradient_pair(
+        with_gradients(functionalize(graph, table), table), table, wrt, compile_half, ahead=ahead
+    )
     if pair is None:
         return None
     assert owner.autograd is not None

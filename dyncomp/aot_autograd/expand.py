@@ -40,6 +40,12 @@ def has_markers(graph: Graph, table: OpTable) -> bool:
     return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
 
 
+def with_gradients(graph: Graph, table: OpTable) -> Graph:
+    """The graph with the gradients that it asks for; derivatives go through its other markers."""
+    asks = any(node.op in _MARKERS for node in graph.nodes)
+    return _Expander(decompose(graph, table), table).run() if asks else graph
+
+
 def without_markers(graph: Graph, kept: Sequence[str] = ()) -> Graph:
     """Values that had a derivative of their own way are what they were, but for markers of the ops ``kept``."""
     replacement: dict[str, Var] = {}

@@ -351,7 +351,8 @@ class TraceContext:
     ``draw(call)``: what a ``DrawingCall`` gives; it is made before the graph, in the order of the program.
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
     ``changes()``: how many random numbers were drawn so far, and what else differs where something was changed
-    that was there before."""
+    that was there before. ``attribute(ref, name)``: a constant attribute that an array from outside has in C,
+    which is guarded."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
@@ -362,6 +363,7 @@ class TraceContext:
     draw: Callable[[DrawingCall], ArrayRef] | None = None
     require: Callable[[ArrayRef], None] | None = None
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
+    attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
 
     @property
     def ops(self) -> Ops:

@@ -9,10 +9,9 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, complex_numbers, gradients, profiling, state, torch_facts
+from . import autocast, autograd_grad, checkpoints, complex_numbers, gradients, profiling, state, torch_facts
 from .autograd_functions import implementation
 from .calls import add_routines
-from .checkpoints import STAND_INS
 from .gradients import under_autograd
 from .library import torch
 from .owner import OWNER
@@ -37,6 +36,7 @@ _MODULES = (
     "inplace",
     "attributes",
     "autograd_functions",
+    "autograd_grad",
     "checkpoints",
     "transformer",
     "losses",
@@ -45,6 +45,7 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
+_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS}
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -125,7 +126,7 @@ class TorchFrontend:
         return implementation(fn)
 
     def stand_in_for(self, fn: object) -> Any:
-        return STAND_INS.get(fn)
+        return _STAND_INS.get(fn)
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()

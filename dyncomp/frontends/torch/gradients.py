@@ -41,11 +41,13 @@ def is_on(tx: TraceContext) -> bool:
 
 
 # -- values that require a gradient -------------------------------------------------------------------
-class _Requiring:
+class Requiring:
     """Which values of a graph that is being captured require a gradient: by name, and memory that holds what
-    does. ``roots`` finds the memory of a view; one without derivative counts as memory of its own."""
+    does. ``roots`` finds the memory of a view; one without derivative counts as memory of its own. ``of``:
+    what it depends on, by name; the graph's inputs if ``None``."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: set[str] | None = None) -> None:
+        self.of = of
         self.last: Node | None = None
         self.count = 0
         self.names: set[str] = set()
@@ -85,11 +87,12 @@ class _Requiring:
 
     def holds(self, tx: TraceContext, var: Var) -> bool:
         name = var.name
-        return name in self.names or name in tx.builder.differentiated or self.root(var) in self.memory
+        known = tx.builder.differentiated if self.of is None else self.of
+        return name in self.names or name in known or self.root(var) in self.memory
 
 
-def _known(tx: TraceContext) -> _Requiring:
-    known: _Requiring = tx.memo.setdefault(MODE, _Requiring())
+def _known(tx: TraceContext) -> Requiring:
+    known: Requiring = tx.memo.setdefault(MODE, Requiring())
     known.update(tx)
     return known
 

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 nn, F = torch.nn, torch.nn.functional
 
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential  # noqa: E402
+checkpoint, checkpoint_sequential = torch.utils.checkpoint.checkpoint, torch.utils.checkpoint.checkpoint_sequential
 
 import dyncomp  # noqa: E402
 from tests.frontends.torch.test_gradients import Block, called, close, compare, grad, seeded  # noqa: E402, F401
