@@ -47,7 +47,7 @@ def with_gradients(graph: Graph, table: OpTable) -> Graph:
 
 
 def without_markers(graph: Graph, kept: Sequence[str] = ()) -> Graph:
-    """Values that had a derivative of their own way are what they were, but for markers of the ops ``kept``."""
+    """Values that had a derivative of their own way are what they were, but for the ops ``kept``."""
     replacement: dict[str, Var] = {}
     nodes: list[Node] = []
     for node in graph.nodes:

@@ -350,9 +350,9 @@ class TraceContext:
     ``module()``: the name of the module whose code makes the call.
     ``draw(call)``: what a ``DrawingCall`` gives; it is made before the graph, in the order of the program.
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
-    ``changes()``: how many random numbers were drawn so far, and what else differs where something was changed
-    that was there before. ``attribute(ref, name)``: a constant attribute that an array from outside has in C,
-    which is guarded."""
+    ``changes()``: how many random numbers were drawn so far, and what else differs where something that was
+    there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
+    C, which is guarded."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)

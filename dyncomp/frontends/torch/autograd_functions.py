@@ -67,9 +67,8 @@ def _given_out(result: object, args: tuple[Any, ...], dirty: tuple[Any, ...]) ->
     """A result: an argument that was not written to is given back as another tensor over its memory."""
     if not isinstance(result, torch.Tensor):
         return result
-    for tensor in dirty:
-        if result is tensor:
-            return result
+    if _is_in(result, dirty):
+        return result
     for argument in args:
         if result is argument:
             return result.view_as(result)
@@ -113,14 +112,14 @@ def _with_gradient(cls: Any, context: Context, results: tuple[Any, ...], number:
     given = cls.backward(context, *cotangents)
     gradients = given if type(given) is tuple else (given,)
     count = len(context.inputs)
-    if len(gradients) < count or any([g is not None for g in gradients[count:]]):
+    if len(gradients) < count or any(g is not None for g in gradients[count:]):
         _refuse()
     marked = _marked(number, [*gradients[:count]], [*context.inputs])
     return tuple([marked.pop(0) if _is_in(r, chosen) else r for r in results])
 
 
 def _is_in(tensor: object, tensors: Sequence[object]) -> bool:
-    return any([tensor is other for other in tensors])
+    return any(tensor is other for other in tensors)
 
 
 def _is_differentiable(result: object, others: tuple[Any, ...]) -> bool:

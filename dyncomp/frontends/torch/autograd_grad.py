@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import COPY, Var
+from ...prims.markers import STOP
 from ...symbolic.integers import same
 from ..base import ArrayRef, TraceContext, memory_of
 from .gradients import Requiring, detached, is_input, is_on, requires
@@ -109,7 +110,7 @@ def _cotangent(tx: TraceContext, given: object, value: Var) -> Var:
 
 
 def _check_history(tx: TraceContext, values: list[Var], variables: list[Var]) -> None:
-    """Refuse variables that are written to, or may have more to do with the values than captured code shows."""
+    """Refuse variables that are written to, or that the values may depend on in ways that torch alone knows."""
     written = {memory_of(tx.builder, n.inputs[0]) for n in tx.builder.nodes if n.op == COPY}
     if any(memory_of(tx.builder, variable) in written for variable in variables):
         raise Unsupported("torch.autograd.grad by a tensor that is written to")
@@ -118,10 +119,22 @@ def _check_history(tx: TraceContext, values: list[Var], variables: list[Var]) ->
             _check_attributes(tx, variable, _HOOKS, None)
     if not any(is_input(tx, variable) for variable in variables):
         return
-    for name in sorted(tx.builder.differentiated):
-        other = next(inp.var for inp in tx.builder.inputs if inp.var.name == name)
-        if any(_by(tx, other).holds(tx, v) for v in values):
-            _check_attributes(tx, other, ("is_leaf",), True)
+    behind = _behind(tx, values)
+    for inp in tx.builder.inputs:
+        if inp.differentiated and inp.var.name in behind:
+            _check_attributes(tx, inp.var, ("is_leaf",), True)
+
+
+def _behind(tx: TraceContext, values: list[Var]) -> set[str]:
+    """What the values may depend on, by name."""
+    known = Requiring(set())
+    known.update(tx)
+    found = {name for v in values for name in (v.name, known.root(v))}
+    for node in reversed(tx.builder.nodes):
+        made = node.inputs[:1] if node.op == COPY else node.outputs
+        if node.op != STOP and any(v.name in found or known.root(v) in found for v in made):
+            found.update(name for v in node.inputs for name in (v.name, known.root(v)))
+    return found
 
 
 def _check_attributes(tx: TraceContext, var: Var, names: tuple[str, ...], wanted: object) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-
 from ...errors import Unsupported
 from ...prims.markers import BEGIN, END
 from ..base import ArrayRef, TraceContext
@@ -34,8 +33,8 @@ def _begin() -> int:
 
 
 def _end(values: list[Any], number: int, preserves: bool, args: tuple[Any, ...] | None) -> list[Any]:
-    """Up to here; these tensors are the results of what began with this number. ``args``: the arguments, where
-    the results have derivatives only if one of them has."""
+    """Up to here; these are the results of what began with this number. ``args``: the arguments, where the
+    results have derivatives only if one of them has."""
     return values
 
 
@@ -87,7 +86,9 @@ def _checkpointed(
     value = function(*args, **kwargs)
     if use_reentrant and type(value) is not tuple and not isinstance(value, torch.Tensor):
         _refuse()
-    return _with(value, _end(_tensors(value, []), number, preserve_rng_state, args if use_reentrant else None))
+    return _with(
+        value, _end(_tensors(value, []), number, preserve_rng_state, args if use_reentrant else None)
+    )
 
 
 STAND_INS = {_library.checkpoint: _checkpointed}

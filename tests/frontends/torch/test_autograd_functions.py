@@ -182,7 +182,7 @@ def test_under_no_grad():
 def test_saved_by_the_forward_graph_only_what_backward_needs():
     x, w = grad(16, 16), grad(16, 16)
     found = dyncomp.compile(lambda a, b: Matmul.apply(a, b, a[0]), fullgraph=True)(x, w)
-    saved = [t for t in found.grad_fn.saved_tensors]
+    saved = list(found.grad_fn.saved_tensors)
     assert {t.data_ptr() for t in saved} == {x.data_ptr(), w.data_ptr()}
 
 

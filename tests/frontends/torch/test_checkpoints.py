@@ -1,4 +1,4 @@
-"""``torch.utils.checkpoint`` in captured code: results, gradients, what is saved, and what breaks the graph."""
+"""``torch.utils.checkpoint`` in captured code: results, gradients, what is saved, what breaks the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ torch = pytest.importorskip("torch")
 
 nn, F = torch.nn, torch.nn.functional
 
-checkpoint, checkpoint_sequential = torch.utils.checkpoint.checkpoint, torch.utils.checkpoint.checkpoint_sequential
+checkpoint, checkpoint_sequential = (
+    torch.utils.checkpoint.checkpoint,
+    torch.utils.checkpoint.checkpoint_sequential,
+)
 
 import dyncomp  # noqa: E402
 from tests.frontends.torch.test_gradients import Block, called, close, compare, grad, seeded  # noqa: E402, F401
@@ -156,7 +159,9 @@ def test_hooks_see_one_gradient_each():
     x = grad(3)
     w = grad(3)
     w.register_hook(lambda g: seen.append(g.clone()))
-    out = dyncomp.compile(lambda a: checkpoint(lambda b: (b * w).sin(), a, use_reentrant=False), fullgraph=True)(x)
+    out = dyncomp.compile(
+        lambda a: checkpoint(lambda b: (b * w).sin(), a, use_reentrant=False), fullgraph=True
+    )(x)
     out.register_hook(lambda g: g * 2.0)
     out.sum().backward()
     close(seen[0], 2.0 * x.detach() * (x * w).cos().detach(), "gradient")
