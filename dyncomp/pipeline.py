@@ -21,7 +21,7 @@ from .aot_autograd.pair import gradient_pair
 from .build.toolchain import Runner
 from .dataclass import dataclass, field
 from .device import CPU
-from .errors import LoweringError, ToolchainError, Unsupported
+from .errors import LoweringError, NotDifferentiableError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner, GradientPair
 from .graph.interp import as_callable
 from .graph.ir import ArrayType, Graph, OpTable, verify
@@ -291,22 +291,26 @@ def _with_gradients(
     wrt: Sequence[int],
 ) -> Compiled | None:
     """The graph as a function with derivatives that the arrays' library knows of; ``None`` if none is due."""
-    halves: list[Compiled] = []
+    forward: list[Compiled] = []
 
     def compile_half(half: Graph, is_forward: bool, runner: Runner | None) -> Callable[..., Any]:
         examples = example_inputs if is_forward else ()
-        halves.append(_compile(half, table, options, examples, owner, None, runner))
-        return halves[-1].call
+        made = _compile(half, table, options, examples, owner, None, runner)
+        if is_forward and not forward:
+            forward.append(made)
+        return made.call
 
     # derivatives go through the markers of the functional graph
     ahead = graph.device == CPU and options.mode == "default" and not options.dump
-    pair = gradient_pair(
-        with_gradients(functionalize(graph, table), table), table, wrt, compile_half, ahead=ahead
-    )
+    try:
+        asked = with_gradients(functionalize(graph, table), table)
+    except NotDifferentiableError as error:
+        raise Unsupported(str(error)) from error
+    pair = gradient_pair(asked, table, wrt, compile_half, ahead=ahead)
     if pair is None:
         return None
     assert owner.autograd is not None
-    compiled = halves[0]
+    compiled = forward[0]
     compiled.graph_before = graph
     compiled.call = owner.autograd.function(pair)
     compiled.gradients = pair

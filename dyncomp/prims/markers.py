@@ -157,8 +157,8 @@ ROWS = (
         lower=Marker(),
         dtypes=ALL,
         no_derivative="a function with a backward of its own has none in forward mode",
-        doc="As `custom_gradient`; what comes after the first stand-in sees, in the place of the values, those of "
-        "the marker: a second derivative goes through it again. Of values alone: these values.",
+        doc="As `custom_gradient`; what comes after the first stand-in sees, in the place of the values, "
+        "those of the marker: a second derivative goes through it again. Of values alone: these values.",
     ),
     OpDef(
         ELEMENT,

@@ -110,7 +110,7 @@ def _cotangent(tx: TraceContext, given: object, value: Var) -> Var:
 
 
 def _check_history(tx: TraceContext, values: list[Var], variables: list[Var]) -> None:
-    """Refuse variables that are written to, or that the values may depend on in ways that torch alone knows."""
+    """Refuse variables that are written to, or that values may depend on in ways that torch alone knows."""
     written = {memory_of(tx.builder, n.inputs[0]) for n in tx.builder.nodes if n.op == COPY}
     if any(memory_of(tx.builder, variable) in written for variable in variables):
         raise Unsupported("torch.autograd.grad by a tensor that is written to")
