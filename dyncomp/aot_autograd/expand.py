@@ -16,7 +16,7 @@ from ..graph.ir import Graph, Node, Ops, OpTable, Var
 from ..graph.passes.cse import eliminate_common_subexpressions
 from ..graph.passes.decompose import PrimBuilder, decompose
 from ..graph.rewrite import Transformer, substitute
-from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END, GRADIENT, TANGENT
+from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END, FUNCTION, GRADIENT, TANGENT
 from ..prims.opdef import Marker
 from ..symbolic.integers import Dim
 from .batching import Batching, without
@@ -57,19 +57,25 @@ def has_markers(graph: Graph, table: OpTable) -> bool:
     return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
 
 
-def without_markers(graph: Graph) -> Graph:
-    """Values that had a derivative of their own way are what they were."""
+def with_gradients(graph: Graph, table: OpTable) -> Graph:
+    """The graph with the gradients that it asks for; derivatives go through its other markers."""
+    asks = any(node.op in _MARKERS for node in graph.nodes)
+    return _Expander(decompose(graph, table), table).run() if asks else graph
+
+
+def without_markers(graph: Graph, kept: Sequence[str] = ()) -> Graph:
+    """Values that had a derivative of their own way are what they were, but for the ops ``kept``."""
     replacement: dict[str, Var] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
-        if node.op in _WAYS:
+        if node.op in _WAYS and node.op not in kept:
             replacement.update({out.name: value for out, value in zip(node.outputs, node.inputs)})
         else:
             nodes.append(node)
     return substitute(replace(graph, nodes=tuple(nodes)), replacement)
 
 
-_WAYS = (CUSTOM, BEGIN, END)
+_WAYS = (CUSTOM, FUNCTION, BEGIN, END)
 
 
 class _Expander(Transformer):

@@ -8,12 +8,14 @@ pattern first occurs. Saved values count as results, too: a second derivative ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..build.background import Ahead
+from ..build.toolchain import Runner
 from ..errors import NotDifferentiableError, Unsupported
 from ..frontends.base import GradientPair, OutputView, PairBackward
 from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
@@ -23,8 +25,8 @@ from ..symbolic.integers import SymInt
 from .joint import Table, joint, on_the_way
 from .partition import Halves, Saved, partition
 
-# Makes a graph runnable; of the forward graph there are examples of the inputs.
-Compile = Callable[[Graph, bool], Callable[..., Any]]
+# Makes a graph runnable; of the forward graph there are examples of the inputs. The runner starts compilers.
+Compile = Callable[[Graph, bool, Runner | None], Callable[..., Any]]
 
 
 def gradient_pair(
@@ -34,9 +36,11 @@ def gradient_pair(
     compile: Compile,
     memory_budget: float | None = None,
     kinds: Collection[str] = ("array",),
+    ahead: bool = False,
 ) -> GradientPair | None:
     """The pair of a functional graph for gradients by the inputs ``wrt``; ``None`` where the library need not
-    know of any. ``kinds``: those of outputs with derivatives. Raises ``Unsupported`` for what has none."""
+    know of any. ``kinds``: those of outputs with derivatives. ``ahead``: the backward graph of all gradients
+    is begun while a compiler works on the forward graph. Raises ``Unsupported`` for what has no derivative."""
     graph = decompose(graph, table)
     reached = _depending(graph, wrt)
     results, places = _results(graph)
@@ -61,12 +65,12 @@ def gradient_pair(
         pair = _Pair(plain, table, tuple(wrt), differentiable, [k for k, _ in written], memory_budget)
     except NotDifferentiableError as error:
         raise Unsupported(str(error)) from error
-    return pair.compiled(compile, places, tuple(written))
+    return pair.compiled(compile, places, tuple(written), ahead)
 
 
-def _depending(graph: Graph, wrt: Sequence[int]) -> frozenset[str]:
-    """The values that depend on these inputs in a way that derivatives go."""
-    found = {graph.inputs[k].var.name for k in wrt}
+def _depending(graph: Graph, wrt: Sequence[int], also: Iterable[str] = ()) -> frozenset[str]:
+    """The values that depend on these inputs, and the values ``also``, in a way that derivatives go."""
+    found = {graph.inputs[k].var.name for k in wrt}.union(also)
     for node in graph.nodes:
         if node.op != STOP and any(v.name in found for v in node.inputs):
             found.update(v.name for v in node.outputs if v.dtype.is_inexact)
@@ -140,13 +144,14 @@ class _Pair:
         self.table = table
         self.wrt = wrt
         self.lock = threading.Lock()
+        self.begun: Ahead[Callable[..., Any]] | None = None
         self.memory_budget = memory_budget
         self.primary = _connected(plain, wrt, differentiable)
         whole = joint(plain, table, self.primary, differentiable)
         self.halves = partition(whole, table, memory_budget=memory_budget, seen=True, written=written)
         self.count = len(plain.outputs)
         known = {v.name for v in plain.values()}
-        reached = _depending(self.halves.forward, wrt)
+        reached = _depending(self.halves.forward, wrt, _depending(plain, wrt))
         # what is saved besides the results: with derivatives of its own, where it is a value of the graph
         more = range(self.count, len(self.halves.forward.outputs))
         outputs = self.halves.forward.outputs
@@ -163,12 +168,17 @@ class _Pair:
         compile: Compile,
         places: tuple[int | OutputView, ...],
         written: tuple[tuple[int, int], ...],
+        ahead: bool,
     ) -> GradientPair:
         self.compile = compile
         forward = self.halves.forward
+        # what is asked of symbols while compiling adds guards to those of the forward graph
+        ahead = ahead and not self.halves.backward.symbols and not forward.symbols
         symbols = _Symbols(forward.symbols, self.halves.integers, len(forward.inputs))
         return GradientPair(
-            forward=_giving_several(compile(forward, True), forward),
+            forward=_giving_several(
+                compile(forward, True, Runner(on_start=self._begin) if ahead else None), forward
+            ),
             backward=self.backward,
             count=self.count,
             differentiable=self.differentiable,
@@ -192,7 +202,8 @@ class _Pair:
         with self.lock:
             halves, saved = self._cut(outputs, wrt)
             graph = halves.backward
-            run = _giving_several(self.compile(graph, False), graph)
+            run = self._taken() if halves is self.halves else None
+            run = _giving_several(run or self.compile(graph, False, None), graph)
         return PairBackward(
             run=run,
             saved=saved,
@@ -201,6 +212,15 @@ class _Pair:
             integers=tuple(binding.name for binding in halves.integers),
             again=_Again(self, graph),
         )
+
+    def _begin(self) -> None:
+        """Begin to compile the backward graph of all gradients, which is asked for next as a rule."""
+        graph = self.halves.backward
+        self.begun = Ahead(lambda runner: self.compile(graph, False, runner))
+
+    def _taken(self) -> Callable[..., Any] | None:
+        begun, self.begun = self.begun, None
+        return None if begun is None else begun.take()
 
     def _cut(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> tuple[Halves, tuple[int, ...]]:
         """The halves for these outputs and inputs, and which saved values their backward graph takes."""
@@ -224,7 +244,7 @@ class _Pair:
         return halves, tuple(named[self._name(place)] for place in halves.saved)
 
     def _with_zeros(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> Halves:
-        """The first halves, for fewer outputs and inputs: what others would be computed from was not saved."""
+        """The first halves, for fewer outputs and inputs: what others would start from was not saved."""
         graph = self.halves.backward
         all_outputs = [k for k in self.differentiable if k < self.count]
         first = len(self.halves.saved)

@@ -23,6 +23,7 @@ from ..aot_autograd.expand import expand
 from ..aot_autograd.functionalize import functionalize
 from ..aot_autograd.pair import gradient_pair
 from ..api import SESSION
+from ..build.toolchain import Runner
 from ..capture.entries.config import CaptureConfig
 from ..errors import GraphBreakError, LoweringError, NotDifferentiableError, ToolchainError, Unsupported
 from ..frontends.base import ArrayOwner, GradientPair, OutputView
@@ -166,7 +167,7 @@ def _compile(
     wrt = [k for k, given in enumerate(whole.inputs) if given.differentiated]
     halves: list[Compiled] = []
 
-    def compile_half(half: Graph, is_forward: bool) -> Callable[..., Any]:
+    def compile_half(half: Graph, is_forward: bool, runner: Runner | None) -> Callable[..., Any]:
         if not is_forward:
             return _Trial(half, options)
         halves.append(pipeline.run_pipeline(half, options, examples, None, None))

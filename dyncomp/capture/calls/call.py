@@ -78,6 +78,11 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        for frontend in tracer.config.frontends:
+            replacement = frontend.stand_in_for(function.function)
+            if replacement is not None:
+                tracer.guard(function.source, Kind.IS, function.function)
+                return call_instead(tracer, replacement, args, kwargs)
         found = functions.dispatched(tracer, function, args)
         if found is not None:
             return found
