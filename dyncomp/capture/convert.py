@@ -33,7 +33,7 @@ from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .loops.scalar_loop_gates import gated_original
-from .objects.class_names import module_of
+from .objects.class_names import module_of, shares_namespace
 from .policy.captured import calls_python, is_worth_compiling, refuse_idle
 from .policy.decide import after_error, decide, note_kept, note_left
 from .policy.decision import RANK_BROKEN, RANK_COMPLETE, RANK_ORIGINAL, Plain, Until
@@ -355,6 +355,13 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         for other in others:
             if other is not value and other.pytype is value.pytype and other.source is not None:
                 tracer.guard(value.source, Kind.NOT_SAME_OBJECT, other.source)
+    objects = [v for v in others if isinstance(v, InstanceValue)]
+    for value in changed:
+        for other in objects:
+            if isinstance(value, InstanceValue) and shares_namespace(other.cls, value.cls):
+                if other.namespace is not value.namespace:
+                    theirs = other.namespace.dict_source()
+                    tracer.guard(value.namespace.dict_source(), Kind.NOT_SAME_OBJECT, theirs)
 
 
 def _guard_program(tracer: Tracer, function: types.FunctionType, args: tuple[Any, ...]) -> Any:

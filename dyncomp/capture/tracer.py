@@ -46,6 +46,7 @@ from .values.exception import ExceptionValue
 from .values.func import FunctionValue, NestedFunctionValue, SuperValue
 from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
+from .values.namespace import NamespaceValue
 from .values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.obj import InstanceValue
 from .values.seq import ListValue, SliceValue, TupleValue
@@ -67,6 +68,8 @@ class Tracer:
         self._guard_keys: set[Any] = set()
         self.by_source: dict[Source, Value] = {}
         self.by_id: dict[int, tuple[Value, Any]] = {}
+        # the __dict__s of objects from outside, by id: two objects may share one
+        self.namespaces: dict[int, tuple[NamespaceValue, Any]] = {}
         self.by_ref: dict[ArrayRef, ArrayValue] = {}
         self.inputs: list[ArrayValue | NumberValue] = []  # graph inputs, parallel to builder.inputs
         self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
@@ -124,6 +127,7 @@ class Tracer:
                 vars(value).clear()  # values of objects and of their parts refer to one another
         self.by_source.clear()
         self.by_id.clear()
+        self.namespaces.clear()
         self.by_ref.clear()
         self.input_objects.clear()
         self.global_writes.clear()

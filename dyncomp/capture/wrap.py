@@ -154,9 +154,23 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return derived_from_outside(tracer, obj, base, source)
     if is_plain_class(type(obj)):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
-        return InstanceValue(type(obj), obj, source)
+        return _share_namespace(tracer, InstanceValue(type(obj), obj, source))
     tracer.guard(source, Kind.TYPE_IS, type(obj))
     return random_from_outside(tracer, obj, source) or OpaqueValue(obj, source)
+
+
+def _share_namespace(tracer: Tracer, value: InstanceValue) -> InstanceValue:
+    """``value``, whose ``__dict__`` may be another object's, too (compiled modules share their module's)."""
+    try:
+        outside = object.__getattribute__(value.obj, "__dict__")
+    except AttributeError:
+        return value
+    known, _ = tracer.namespaces.setdefault(id(outside), (value.namespace, outside))
+    if known is not value.namespace:
+        assert value.source is not None
+        tracer.guard(AttrSource(value.source, "__dict__"), Kind.SAME_OBJECT, known.dict_source())
+        value.namespace = known
+    return value
 
 
 _MANY_CLASSES = 4

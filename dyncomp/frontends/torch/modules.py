@@ -1,10 +1,10 @@
 """Compiled modules: an ``nn.Module`` compiled is one, of a class derived from the module's own.
 
 Compiling leaves the module as it is and makes a *shell*, another object with the very same ``__dict__``:
-parameters, hooks and attributes are one and the same, whichever of the two is asked. Calls of the shell run the
-compiled code with the module as ``self``, so that hooks and the module's own code see the module; other methods
-have the shell as ``self``, so that ``generate`` and its like call compiled code. In place, the module itself is
-given a derived class whose calls are compiled.
+parameters, hooks and attributes are one and the same, whichever of the two is asked. Calls of the shell run
+the compiled code with the module as ``self``, so that hooks and the module's own code see the module; other
+methods have the shell as ``self``, so that ``generate`` and its like call compiled code. In place, the module
+itself is given a derived class whose calls are compiled.
 """
 
 from __future__ import annotations
@@ -176,14 +176,18 @@ def _shell_class(cls: type, classes: ModuleClasses) -> type:
 def _forwarding(function: types.FunctionType, call: Callable[..., Any]) -> Any:
     @wraps(function)
     def forwarded(self: Any, *args: object, **kwargs: object) -> Any:
-        return call(module_of(self), *args, **kwargs)
+        try:
+            module = self._dyncomp_module
+        except AttributeError:
+            module = module_of(self)
+        return call(module, *args, **kwargs)
 
     return forwarded
 
 
-def _in_place_class(cls: type, classes: ModuleClasses) -> type:
+def _in_place_class(cls: Any, classes: ModuleClasses) -> type:
     def reduce_ex(self: Any, protocol: Any) -> Any:
-        found = super(derived, self).__reduce_ex__(protocol)
+        found = cls.__reduce_ex__(self, protocol)
         if isinstance(found, str):
             return found
         make, args, *rest = found
@@ -192,7 +196,7 @@ def _in_place_class(cls: type, classes: ModuleClasses) -> type:
 
     def deep_copied(self: Any, memo: dict[int, Any]) -> Any:
         if hasattr(cls, "__deepcopy__"):
-            made = super(derived, self).__deepcopy__(memo)
+            made = cls.__deepcopy__(self, memo)
             if type(made) is cls:
                 classes.in_place(made)
             return made
@@ -200,7 +204,7 @@ def _in_place_class(cls: type, classes: ModuleClasses) -> type:
             made = memo[id(self)] = object.__new__(type(self))
             object.__setattr__(made, "__dict__", copy.deepcopy(self.__dict__, memo))
             return made
-        make, args, *rest = super(derived, self).__reduce_ex__(4)
+        make, args, *rest = cls.__reduce_ex__(self, 4)
         made = memo[id(self)] = make(*copy.deepcopy(args, memo))
         if rest and rest[0] is not None:
             made.__setstate__(copy.deepcopy(rest[0], memo))
@@ -213,7 +217,7 @@ def _in_place_class(cls: type, classes: ModuleClasses) -> type:
     return derived
 
 
-def _copies_as_usual(cls: type) -> bool:
+def _copies_as_usual(cls: Any) -> bool:
     own = [cls.__reduce_ex__ is object.__reduce_ex__, cls.__reduce__ is object.__reduce__]
     names = ("__getstate__", "__setstate__")
     return all(own) and all(getattr(cls, name) is getattr(torch.nn.Module, name) for name in names)
