@@ -112,7 +112,7 @@ def _try_to_capture(
     except Exception as error:
         plain = after_error(error, code, config)
         if plain.until is Until.OTHER_INPUTS:
-            return _original_for_inputs(function, args, config, attempt, plain.reason)
+            return _original_for_inputs(function, args, config, attempt, plain)
         if plain.until is Until.FOREVER:
             _hook.clear(code, config)
         return _left_plain(code, config, plain)
@@ -135,9 +135,10 @@ def _left_plain(code: types.CodeType, config: CaptureConfig, plain: Plain) -> _h
 
 
 def _original_for_inputs(
-    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, reason: str
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, plain: Plain
 ) -> _hook.Entry | None:
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
+    reason = plain.reason
     code = function.__code__
     loc = location(code)
     if attempt.tracer is not None and attempt.tracer.breaks_are_errors:
@@ -150,7 +151,8 @@ def _original_for_inputs(
         _guard_region(attempt.tracer)
         try:
             gated = gated_original(config, function)
-            return _hook.Entry(_guard_program(attempt.tracer, function, args), gated, rank=RANK_ORIGINAL)
+            program = _guard_program(attempt.tracer, function, args)
+            return _hook.Entry(program, gated, needs_hook=plain.calls, rank=RANK_ORIGINAL)
         except GuardRefused:
             pass
     _hook.mark(code, "skip", config)
