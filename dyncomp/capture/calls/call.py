@@ -16,7 +16,7 @@ from .. import containers, frames, machine
 from ..breaks import Break, Skip
 from ..control import recursion
 from ..environment import frame_readers
-from ..environment.other_compilers import is_foreign
+from ..environment.other_compilers import asks_whether_compiling, is_foreign
 from ..environment.regions import disabled_reason, mark_of
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -78,6 +78,9 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        if tracer.config.options.assume_compiling and asks_whether_compiling(function.function):
+            tracer.guard(function.source, Kind.IS, function.function)
+            return ConstValue(True)
         found = functions.dispatched(tracer, function, args)
         if found is not None:
             return found
