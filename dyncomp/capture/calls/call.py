@@ -118,7 +118,9 @@ def refuse_inlining(
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
     if inside and not is_library_frame(tracer, inside[-1]):
-        recursion.check(tracer, code, len(inside), args, function.describe())
+        called = recursion.identity(code, closure_of(tracer, function))
+        levels = sum(recursion.identity_of(frame) == called for frame in inside)
+        recursion.check(tracer, code, levels, args, function.describe())
     info = frames.code_info(tracer.config, code)
     if info.uses_tools:
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
