@@ -130,7 +130,6 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "debug_verify": lambda text: text not in ("", "0"),
     "measure": lambda text: text not in ("", "0"),
     "keep_packed": lambda text: text not in ("", "0"),
-    "assume_compiling": lambda text: text not in ("", "0"),
     "strict": lambda text: text not in ("", "0"),
     "cache": lambda text: text not in ("", "0"),
 }

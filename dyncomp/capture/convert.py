@@ -135,7 +135,11 @@ def _left_plain(code: types.CodeType, config: CaptureConfig, plain: Plain) -> _h
 
 
 def _original_for_inputs(
-    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, plain: Plain
+    function: types.FunctionType,
+    args: tuple[Any, ...],
+    config: CaptureConfig,
+    attempt: _Attempt,
+    plain: Plain,
 ) -> _hook.Entry | None:
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
     reason = plain.reason
