@@ -19,7 +19,7 @@ from ..hook import _hook
 from ..hook.errstate import raises_floating_point_errors
 from . import handlers, machine
 from .arrays.overlaps import refuse_overlaps
-from .breaks import BreakRecord, Skip
+from .breaks import Break, BreakRecord, Skip
 from .control import generators
 from .decisions import Decisions, Restart
 from .entries.config import CaptureConfig
@@ -210,7 +210,11 @@ def _finish(
     refuse_fixed(tracer)
     if not isinstance(end, ReturnEnd):
         _guard_region(tracer)
-    program = _guard_program(tracer, function, args)
+    try:
+        program = _guard_program(tracer, function, args)
+    except GuardRefused:
+        _break_at_refused(tracer, function, args)
+        raise
     breaks = _break_records(tracer, end)
     loc = location(code)
     if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
@@ -391,6 +395,20 @@ def _guard_program(tracer: Tracer, function: types.FunctionType, args: tuple[Any
     tracer.guards = _state_guards(tracer) + guards + _guards_of_definitions(tracer)
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
     return compile_guards(tracer.guards, env=env)
+
+
+def _break_at_refused(tracer: Tracer, function: types.FunctionType, args: tuple[Any, ...]) -> None:
+    """Begin again, and break the graph where the guard that C cannot check was asked for."""
+    env = (args, function.__globals__, builtins_of(function), function.__closure__)
+    for guard in tracer.guards:
+        try:
+            compile_guards([guard], env=env)
+        except GuardRefused as problem:
+            _, code, index = tracer.guard_places.get(id(guard), (guard, None, 0))
+            if code is None or (code, index) in tracer.decisions.breaks:
+                return
+            tracer.decisions.breaks[code, index] = Break("unsupported-attribute", f"a guard {problem}")
+            raise tracer.restart from None
 
 
 def _guard_region(tracer: Tracer) -> None:

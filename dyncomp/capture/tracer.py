@@ -66,6 +66,8 @@ class Tracer:
         self.tx = TraceContext(self.builder, module=self._module)
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()
+        # by id: the guard, and the instruction that asked for it
+        self.guard_places: dict[int, tuple[Guard, types.CodeType, int]] = {}
         self.by_source: dict[Source, Value] = {}
         self.by_id: dict[int, tuple[Value, Any]] = {}
         # the __dict__s of objects from outside, by id: two objects may share one
@@ -125,6 +127,7 @@ class Tracer:
         for value in (*self.by_source.values(), *(known for known, _ in self.by_id.values())):
             if not isinstance(value, ConstValue):
                 vars(value).clear()  # values of objects and of their parts refer to one another
+        self.guard_places.clear()
         self.by_source.clear()
         self.by_id.clear()
         self.namespaces.clear()
@@ -149,7 +152,10 @@ class Tracer:
         if key in self._guard_keys:
             return
         self._guard_keys.add(key)
-        self.guards.append(Guard(source, kind, expected, self.loc, why))
+        made = Guard(source, kind, expected, self.loc, why)
+        self.guards.append(made)
+        if self.frames:
+            self.guard_places[id(made)] = (made, self.frames[-1].raw_code, self.frames[-1].current)
 
     def assume_state(self, frontend: Frontend) -> None:
         """Rely upon the library's global state (the guard is added when capture ends)."""
