@@ -50,7 +50,8 @@ class Options:
     with code that is built sooner, and optimised code takes its place when a background build is done
     (:mod:`dyncomp.inductor.tuning.tiers`). Not under ``mode="max-autotune"``, and not on a GPU.
     ``assume_compiling``: answer captured code that asks PyTorch whether a compiler is at work
-    (``is_compiling`` and its like) with ``True``, as libraries then leave out branches that look at the data. Code that runs as plain Python is answered ``False``.
+    (``is_compiling`` and its like) with ``True``, as libraries then leave out branches that look at the
+    data. Code that runs as plain Python is answered ``False``.
     ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
     error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.

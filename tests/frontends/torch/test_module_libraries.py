@@ -108,7 +108,7 @@ def test_lightning(compiled, tmp_path):
 
 def tiny_gpt2():
     transformers = pytest.importorskip("transformers")
-    sizes = dict(vocab_size=60, n_embd=16, n_layer=2, n_head=2, n_positions=64)
+    sizes = {"vocab_size": 60, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
     config = transformers.GPT2Config(
         **sizes, bos_token_id=1, eos_token_id=2, pad_token_id=0, embd_pdrop=0, attn_pdrop=0, resid_pdrop=0
     )
@@ -150,7 +150,7 @@ def test_transformers_trainer(compiled, tmp_path):
 def test_generate(how):
     model = tiny_gpt2().eval()
     ids = torch.randint(3, 60, (2, 5))
-    given = dict(attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False)
+    given = {"attention_mask": torch.ones_like(ids), "max_new_tokens": 6, "do_sample": False}
     expected = model.generate(ids, **given)
     model = copy.deepcopy(model)
     makers = {
