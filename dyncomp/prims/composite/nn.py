@@ -139,8 +139,8 @@ def attention(
 
     q: (..., L, E); k: (..., S, E); v: (..., S, F); mask, added: (..., L, S). ``causal``: position i sees
     positions up to i only. A row that sees nothing (all scores -inf) is 0. A GPU multiplies halves by halves:
-    weights are rounded to them there, as its library's own attention does. ``stop(scores, none)`` gives scores
-    through which no cotangent passes where ``none`` is true: there the softmax has no derivative.
+    weights are rounded to them there, as its library's own attention does. ``stop(scores, none)`` gives
+    scores through which no cotangent passes where ``none`` is true: there the softmax has no derivative.
     """
     n = q.ndim - 2
     batch = (tuple(range(n)), tuple(range(n)))
