@@ -8,7 +8,7 @@ import os as _os
 from typing import TYPE_CHECKING
 
 from . import logs as _logs
-from .api import compile, reset, stats, substitute
+from .api import compile, compile_, reset, stats, substitute
 from .capture.environment.regions import (
     allow_in_graph,
     assume_constant_result,
@@ -51,6 +51,7 @@ __all__ = [
     "assume_constant_result",
     "checkpoint",
     "compile",
+    "compile_",
     "current_stance",
     "custom_vjp",
     "disable",

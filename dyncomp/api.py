@@ -9,7 +9,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import faults, notices, pipeline
 from .build.library import unload_unused
@@ -26,6 +26,9 @@ from .hook import _hook
 from .options import Options, make_options
 from .pickling import reduce_function
 from .scalar_loops.maker import native_maker
+
+if TYPE_CHECKING:
+    from .frontends.torch.modules import ModuleClasses
 
 
 class _Session:
@@ -136,10 +139,74 @@ def compile_with(f: object, config: CaptureConfig) -> Any:
         return property(parts[0], parts[1], parts[2], f.__doc__)
     if not callable(f):
         raise TypeError(f"cannot compile an object of type {type(f).__qualname__}: it is not callable")
+    made = _compiled_module(f, config, in_place=False)
+    if made is not None:
+        return made
     call = inspect.getattr_static(type(f), "__call__", None)
     if isinstance(call, types.FunctionType):
         return CompiledObject(f, _dispatcher(call, config).__get__(f, type(f)), config)
     return CompiledObject(f, _hook.Dispatcher(calling(f), config), config)
+
+
+def compile_(
+    module: Any,
+    *,
+    mode: str = "default",
+    fullgraph: bool = False,
+    dynamic: bool | Mapping[str, Any] | None = None,
+    backend: str | Callable[..., Any] = "inductor",
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compile an ``nn.Module`` in place: its calls are compiled from now on. Returns the module.
+
+    The class of ``module`` becomes one derived from its own, of the same name. Arguments as of
+    :func:`compile`; what was said before for this module no longer counts.
+
+    Raises ``TypeError`` for what is no module, and for modules whose class cannot be derived from
+    (:func:`compile` takes them).
+    """
+    made = make_options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options)
+    if _compiled_module(module, SESSION.new_config(made), in_place=True) is None:
+        raise TypeError(f"cannot compile an object of type {type(module).__qualname__} in place")
+    return module
+
+
+def _compiled_module(obj: object, config: CaptureConfig, in_place: bool) -> Any:
+    """A compiled module, ``None`` where ``obj`` is no module of PyTorch that can be made one."""
+    if "torch" not in sys.modules:
+        return None
+    from .frontends.torch.modules import compiled
+
+    return compiled(obj, _module_classes(config), in_place)
+
+
+def _module_classes(config: CaptureConfig) -> ModuleClasses:
+    if config.module_classes is None:
+        from .frontends.torch.modules import ModuleClasses
+
+        compile_function = functools.partial(_dispatcher, config=config)
+        rebuild = (module_shell, fill_shell, recompiled_in_place)
+        config.module_classes = ModuleClasses(config.options, compile_function, *rebuild)
+    return config.module_classes
+
+
+def module_shell(cls: type, options: Options) -> Any:
+    """A compiled module that was pickled, before the module that it shares everything with arrives."""
+    return _module_classes(SESSION.new_config(options)).shell(cls)
+
+
+def fill_shell(shell: Any, module: Any) -> None:
+    """Complete what :func:`module_shell` made."""
+    from .frontends.torch.modules import fill
+
+    fill(shell, module)
+
+
+def recompiled_in_place(make: Callable[..., Any], args: tuple[Any, ...], options: Options) -> Any:
+    """A module that was compiled in place and pickled, before its state arrives."""
+    module = make(*args)
+    _compiled_module(module, SESSION.new_config(options), in_place=True)
+    return module
 
 
 def _dispatcher(function: types.FunctionType, config: CaptureConfig) -> _hook.Dispatcher:

@@ -49,6 +49,9 @@ class Options:
     ``tier``: ``"best"``: graphs wait for the compiler to optimise them; ``"fast-first"``: large ones begin
     with code that is built sooner, and optimised code takes its place when a background build is done
     (:mod:`dyncomp.inductor.tuning.tiers`). Not under ``mode="max-autotune"``, and not on a GPU.
+    ``assume_compiling``: answer captured code that asks PyTorch whether a compiler is at work
+    (``is_compiling`` and its like) with ``True``, as libraries then leave out branches that look at the
+    data. Code that runs as plain Python is answered ``False``.
     ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
     error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
@@ -79,6 +82,7 @@ class Options:
     tuning_seconds: float = 4.0
     progress: str = "auto"
     tier: str = "best"
+    assume_compiling: bool = True
     strict: bool = False
     capture_plain: bool = False
     cache: bool = True

@@ -168,11 +168,13 @@ class Break(DyncompError):
 
 
 class Skip(DyncompError):
-    """The frame (or what is left of it) cannot be captured at all: the original code runs."""
+    """The frame (or what is left of it) cannot be captured at all: the original code runs. ``calls``:
+    functions that it calls may be captured all the same."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, calls: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.calls = calls
 
 
 @dataclass(frozen=True)

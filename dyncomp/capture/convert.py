@@ -20,7 +20,7 @@ from ..hook import _hook
 from ..hook.errstate import raises_floating_point_errors
 from . import handlers, machine
 from .arrays.overlaps import refuse_overlaps
-from .breaks import BreakRecord, Skip
+from .breaks import Break, BreakRecord, Skip
 from .control import generators
 from .decisions import Decisions, Restart
 from .entries.config import CaptureConfig
@@ -34,7 +34,7 @@ from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .loops.scalar_loop_gates import gated_original
-from .objects.class_names import module_of
+from .objects.class_names import module_of, shares_namespace
 from .policy.captured import calls_python, is_worth_compiling, refuse_idle
 from .policy.decide import after_error, decide, note_kept, note_left
 from .policy.decision import RANK_BROKEN, RANK_COMPLETE, RANK_ORIGINAL, Plain, Until
@@ -114,7 +114,7 @@ def _try_to_capture(
     except Exception as error:
         plain = after_error(error, code, config)
         if plain.until is Until.OTHER_INPUTS:
-            return _original_for_inputs(function, args, config, attempt, plain.reason)
+            return _original_for_inputs(function, args, config, attempt, plain)
         if plain.until is Until.FOREVER:
             _hook.clear(code, config)
         return _left_plain(code, config, plain)
@@ -137,9 +137,14 @@ def _left_plain(code: types.CodeType, config: CaptureConfig, plain: Plain) -> _h
 
 
 def _original_for_inputs(
-    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, reason: str
+    function: types.FunctionType,
+    args: tuple[Any, ...],
+    config: CaptureConfig,
+    attempt: _Attempt,
+    plain: Plain,
 ) -> _hook.Entry | None:
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
+    reason = plain.reason
     code = function.__code__
     loc = location(code)
     if attempt.tracer is not None and attempt.tracer.breaks_are_errors:
@@ -152,7 +157,8 @@ def _original_for_inputs(
         _guard_region(attempt.tracer)
         try:
             gated = gated_original(config, function)
-            return _hook.Entry(_guard_program(attempt.tracer, function, args), gated, rank=RANK_ORIGINAL)
+            program = _guard_program(attempt.tracer, function, args)
+            return _hook.Entry(program, gated, needs_hook=plain.calls, rank=RANK_ORIGINAL)
         except GuardRefused:
             pass
     _hook.mark(code, "skip", config)
@@ -206,7 +212,11 @@ def _finish(
     refuse_fixed(tracer)
     if not isinstance(end, ReturnEnd):
         _guard_region(tracer)
-    program = _guard_program(tracer, function, args)
+    try:
+        program = _guard_program(tracer, function, args)
+    except GuardRefused:
+        _break_at_refused(tracer, function, args)
+        raise
     breaks = _break_records(tracer, end)
     loc = location(code)
     if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
@@ -357,6 +367,13 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         for other in others:
             if other is not value and other.pytype is value.pytype and other.source is not None:
                 tracer.guard(value.source, Kind.NOT_SAME_OBJECT, other.source)
+    objects = [v for v in others if isinstance(v, InstanceValue)]
+    for value in changed:
+        for other in objects:
+            if isinstance(value, InstanceValue) and shares_namespace(other.cls, value.cls):
+                if other.namespace is not value.namespace:
+                    theirs = other.namespace.dict_source()
+                    tracer.guard(value.namespace.dict_source(), Kind.NOT_SAME_OBJECT, theirs)
 
 
 def _guard_program(tracer: Tracer, function: types.FunctionType, args: tuple[Any, ...]) -> Any:
@@ -380,6 +397,20 @@ def _guard_program(tracer: Tracer, function: types.FunctionType, args: tuple[Any
     tracer.guards = _state_guards(tracer) + guards + _guards_of_definitions(tracer)
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
     return compile_guards(tracer.guards, env=env)
+
+
+def _break_at_refused(tracer: Tracer, function: types.FunctionType, args: tuple[Any, ...]) -> None:
+    """Begin again, and break the graph where the guard that C cannot check was asked for."""
+    env = (args, function.__globals__, builtins_of(function), function.__closure__)
+    for guard in tracer.guards:
+        try:
+            compile_guards([guard], env=env)
+        except GuardRefused as problem:
+            _, code, index = tracer.guard_places.get(id(guard), (guard, None, 0))
+            if code is None or (code, index) in tracer.decisions.breaks:
+                return
+            tracer.decisions.breaks[code, index] = Break("unsupported-attribute", f"a guard {problem}")
+            raise tracer.restart from None
 
 
 def _guard_region(tracer: Tracer) -> None:

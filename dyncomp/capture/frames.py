@@ -228,7 +228,7 @@ def root_frame(
         _hook.mark(raw, "alone")
         raise Skip(TOOLS)
     if info.looks_at_frame:
-        raise Skip(LOOKS)
+        raise Skip(LOOKS, calls=True)
     if not info.code.flags & CO_OPTIMIZED:
         raise Skip("the body of a class or module")
     if type(function.__globals__) is not dict:

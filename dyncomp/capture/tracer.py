@@ -46,6 +46,7 @@ from .values.exception import ExceptionValue
 from .values.func import FunctionValue, NestedFunctionValue, SuperValue
 from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
+from .values.namespace import NamespaceValue
 from .values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.obj import InstanceValue
 from .values.seq import ListValue, SliceValue, TupleValue
@@ -66,8 +67,12 @@ class Tracer:
         self.tx.attribute = self._attribute
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()
+        # by id: the guard, and the instruction that asked for it
+        self.guard_places: dict[int, tuple[Guard, types.CodeType, int]] = {}
         self.by_source: dict[Source, Value] = {}
         self.by_id: dict[int, tuple[Value, Any]] = {}
+        # the __dict__s of objects from outside, by id: two objects may share one
+        self.namespaces: dict[int, tuple[NamespaceValue, Any]] = {}
         self.by_ref: dict[ArrayRef, ArrayValue] = {}
         self.inputs: list[ArrayValue | NumberValue] = []  # graph inputs, parallel to builder.inputs
         self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
@@ -123,8 +128,10 @@ class Tracer:
         for value in (*self.by_source.values(), *(known for known, _ in self.by_id.values())):
             if not isinstance(value, ConstValue):
                 vars(value).clear()  # values of objects and of their parts refer to one another
+        self.guard_places.clear()
         self.by_source.clear()
         self.by_id.clear()
+        self.namespaces.clear()
         self.by_ref.clear()
         self.input_objects.clear()
         self.global_writes.clear()
@@ -146,7 +153,10 @@ class Tracer:
         if key in self._guard_keys:
             return
         self._guard_keys.add(key)
-        self.guards.append(Guard(source, kind, expected, self.loc, why))
+        made = Guard(source, kind, expected, self.loc, why)
+        self.guards.append(made)
+        if self.frames:
+            self.guard_places[id(made)] = (made, self.frames[-1].raw_code, self.frames[-1].current)
 
     def assume_state(self, frontend: Frontend) -> None:
         """Rely upon the library's global state (the guard is added when capture ends)."""

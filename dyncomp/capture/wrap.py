@@ -41,7 +41,7 @@ from .guards.source import (
 from .immutable.types import KNOWN
 from .immutable.values import FrozenValue
 from .objects.class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
-from .objects.class_names import qualname_of
+from .objects.class_names import class_dict, qualname_of
 from .random.draws import drawing_method, is_drawing, random_from_outside
 from .sizes.dims import array_dims, dlpack_device, has_exchange_table
 from .values.array import ArrayValue
@@ -156,9 +156,23 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return derived_from_outside(tracer, obj, base, source)
     if is_plain_class(type(obj)):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
-        return InstanceValue(type(obj), obj, source)
+        return _share_namespace(tracer, InstanceValue(type(obj), obj, source))
     tracer.guard(source, Kind.TYPE_IS, type(obj))
     return random_from_outside(tracer, obj, source) or OpaqueValue(obj, source)
+
+
+def _share_namespace(tracer: Tracer, value: InstanceValue) -> InstanceValue:
+    """``value``, whose ``__dict__`` may be another object's, too (compiled modules share their module's)."""
+    member = next((d["__dict__"] for d in map(class_dict, value.cls.__mro__) if "__dict__" in d), None)
+    if type(member) is not types.GetSetDescriptorType:
+        return value
+    outside = member.__get__(value.obj)
+    known, _ = tracer.namespaces.setdefault(id(outside), (value.namespace, outside))
+    if known is not value.namespace:
+        assert value.source is not None
+        tracer.guard(AttrSource(value.source, "__dict__"), Kind.SAME_OBJECT, known.dict_source())
+        value.namespace = known
+    return value
 
 
 _MANY_CLASSES = 4

@@ -168,3 +168,27 @@ def test_a_submodule_of_a_library_is_imported(monkeypatch):
         first, second = compiled(np.arange(3))
         np.testing.assert_array_equal(first, np.arange(3))
         np.testing.assert_array_equal(second, np.zeros((2, 1)))
+
+
+class Borg:
+    """All of its objects have one ``__dict__``."""
+
+    shared = {"scale": 2.0}
+
+    def __init__(self):
+        self.__dict__ = Borg.shared
+
+
+def test_objects_that_share_their_dict():
+    def f(x, a, b):
+        a.scale = 3.0
+        y = x * b.scale
+        b.scale = 5.0
+        return y * a.scale
+
+    x = np.arange(3.0)
+    fast = dyncomp.compile(f)
+    for _ in range(3):
+        Borg.shared["scale"] = 2.0
+        assert np.array_equal(fast(x, Borg(), Borg()), x * 15)
+        assert Borg.shared == {"scale": 5.0}

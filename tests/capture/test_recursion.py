@@ -83,6 +83,55 @@ def endless(x):
     return x + fibonacci(22)
 
 
+def traced(function):
+    """A decorator whose wrappers are all of one code, as libraries have on most of their methods."""
+
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
+
+
+@traced
+def innermost(x):
+    return x * 2
+
+
+@traced
+def inner(x):
+    return innermost(x) + 1
+
+
+@traced
+def middle(x):
+    return inner(x) * inner(x + 1)
+
+
+@traced
+def outer(x):
+    return middle(x) - 1
+
+
+@traced
+def outermost(x):
+    return outer(x) + middle(x)
+
+
+@traced
+def decorated_fibonacci(x, n):
+    return x * n if n < 2 else decorated_fibonacci(x, n - 1) + decorated_fibonacci(x, n - 2)
+
+
+def test_wrappers_of_one_decorator_are_no_recursion():
+    records = check(outermost, *[lambda n=n: (np.arange(n + 2.0),) for n in range(4)])
+    assert break_ids(records) == []
+
+
+def test_recursion_through_a_decorator():
+    records = check(decorated_fibonacci, *[lambda n=n: (np.ones(3), n) for n in (3, 9, 6, 12, 7)], repeats=1)
+    assert set(break_ids(records)) == {"inline-refused"}
+
+
 def test_to_its_end():
     for function, maker in (
         (with_number, lambda: (np.ones(3),)),

@@ -16,7 +16,7 @@ from .. import containers, frames, machine
 from ..breaks import Break, Skip
 from ..control import recursion
 from ..environment import frame_readers
-from ..environment.other_compilers import is_foreign
+from ..environment.other_compilers import asks_whether_compiling, is_foreign
 from ..environment.regions import disabled_reason, mark_of
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -78,6 +78,9 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        if tracer.config.options.assume_compiling and asks_whether_compiling(function.function):
+            tracer.guard(function.source, Kind.IS, function.function)
+            return ConstValue(True)
         for frontend in tracer.config.frontends:
             replacement = frontend.stand_in_for(function.function)
             if replacement is not None:
@@ -120,7 +123,9 @@ def refuse_inlining(
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
     if inside and not is_library_frame(tracer, inside[-1]):
-        recursion.check(tracer, code, len(inside), args, function.describe())
+        called = recursion.identity(code, closure_of(tracer, function))
+        levels = sum(recursion.identity_of(frame) == called for frame in inside)
+        recursion.check(tracer, code, levels, args, function.describe())
     info = frames.code_info(tracer.config, code)
     if info.uses_tools:
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too

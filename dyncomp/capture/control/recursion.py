@@ -13,13 +13,23 @@ from collections import Counter
 from typing import Any
 
 from ..breaks import Break
-from ..values.base import Tracer, Value
+from ..values.base import Frame, Tracer, Value
+from ..values.func import CellValue
 from ..values.number import NumberValue, SymIntValue
 
 LEVELS = 3  # of recursion that does not come to an end
 MOST_INSTRUCTIONS = 6000
 MOST_NODES = 4  # times options.unroll_ops
 MOST_CAPTURES = 2  # from then on where recursion ends is taken to differ from call to call
+
+
+def identity(code: types.CodeType, closure: list[CellValue]) -> tuple[types.CodeType, tuple[int, ...]]:
+    """A function, told from others of the same code: what a decorator makes of two functions are two."""
+    return code, tuple(map(id, closure))
+
+
+def identity_of(frame: Frame) -> tuple[types.CodeType, tuple[int, ...]]:
+    return identity(frame.raw_code, [frame.cells[name] for name in frame.code.freevars])
 
 
 def check(tracer: Tracer, code: types.CodeType, levels: int, args: list[Value], what: str) -> None:
@@ -45,8 +55,8 @@ def _may_go_on(tracer: Tracer, code: types.CodeType, args: list[Value]) -> bool:
 
 def refuse_ends_inside(tracer: Tracer) -> None:
     """Before the capture ends: begin again where that is too deep in a recursion."""
-    counts = Counter(frame.raw_code for frame in tracer.frames)
-    deep = {code for code, levels in counts.items() if levels > LEVELS}
+    counts = Counter(map(identity_of, tracer.frames))
+    deep = {code for (code, _), levels in counts.items() if levels > LEVELS}
     deep -= tracer.decisions.shallow
     if deep:
         _give_up(tracer, deep)

@@ -8,7 +8,7 @@ import sysconfig
 import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import faults
 from ...dataclass import dataclass, field
@@ -25,6 +25,9 @@ from ..environment import other_compilers
 from ..guards.guard import Failure
 from ..policy.not_inlined import RefusedCalls
 from .records import Records
+
+if TYPE_CHECKING:
+    from ...frontends.torch.modules import ModuleClasses
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.
@@ -97,6 +100,7 @@ class CaptureConfig(_hook.HookConfig):
         self.substitutes = substitutes if substitutes is not None else Substitutes()
         self._find_frontends = frontends
         self.reduce: Callable[[Any], Any] | None = None  # how compiled functions are pickled
+        self.module_classes: ModuleClasses | None = None  # of the modules compiled with it
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self._described: set[types.CodeType] = set()

@@ -6,7 +6,7 @@ C knows their frames by these modules, so that functions which they compile are 
 
 from __future__ import annotations
 
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from ...hook import _hook
@@ -25,10 +25,22 @@ _MODULES = {
     "pythran": ("",),
 }
 
+# by package: its modules with functions that say whether one of its compilers is at work
+_ASKED = {"torch": ("compiler", "_utils", "_dynamo", "_dynamo.external_utils")}
+_QUESTIONS = ("is_compiling", "is_dynamo_compiling")
+
 MODULES = tuple(
     ".".join(filter(None, (package, part))) for package, parts in _MODULES.items() for part in parts
 )
 PACKAGES = tuple(package for package, parts in _MODULES.items() if "" in parts)
+
+
+_MODULES_ASKED = frozenset(f"{package}.{part}" for package, parts in _ASKED.items() for part in parts)
+
+
+def asks_whether_compiling(function: FunctionType) -> bool:
+    """Whether a function is a question of libraries that branch otherwise where a compiler follows them."""
+    return function.__name__ in _QUESTIONS and function.__module__ in _MODULES_ASKED
 
 
 def is_foreign(module: str) -> bool:

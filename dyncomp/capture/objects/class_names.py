@@ -27,3 +27,9 @@ def class_dict(cls: type) -> Mapping[str, Any]:
     """``vars(cls)``, whatever its metaclass says: no code of the program runs."""
     found: Mapping[str, Any] = _DICT.__get__(cls)
     return found
+
+
+def shares_namespace(cls: type, other: type) -> bool:
+    """Whether objects of two classes may have one ``__dict__``, as a compiled module and its module do."""
+    plain = class_dict(cls).get("_dyncomp_class", cls)
+    return cls is not other and plain is class_dict(other).get("_dyncomp_class", other)

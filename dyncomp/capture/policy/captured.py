@@ -41,7 +41,7 @@ def refuse_idle(tracer: Tracer, end: End, function: types.FunctionType, args: tu
         return
     if not _has_array_prospect(end):
         reason = end.problem.reason if isinstance(end, BreakEnd) else end.reason
-        raise Skip(f"no array operation before or after the graph break: {reason}")
+        raise Skip(f"no array operation before or after the graph break: {reason}", calls_python(end))
 
 
 def _is_plain_recursion(

@@ -81,7 +81,8 @@ def after_error(error: Exception, code: types.CodeType, config: CaptureConfig) -
             config.note_fault(place, error)
         elif isinstance(error, ToolchainError):
             notices.tell_of(error)
-        return Plain(getattr(error, "reason", None) or str(error), Until.OTHER_INPUTS)
+        calls = isinstance(error, Skip) and error.calls
+        return Plain(getattr(error, "reason", None) or str(error), Until.OTHER_INPUTS, calls=calls)
     if isinstance(error, MemoryError):
         return Plain("no memory left while capturing", Until.NEXT_CALL)
     if isinstance(error, RecursionError):  # the program is deep in calls, or its objects are deeply nested

@@ -32,8 +32,9 @@ class Compile:
 @dataclass(frozen=True)
 class Plain:
     """Run the original. ``reason``: for ``explain()``, empty where it is no news; ``entry``: what C is given,
-    where the decision made one."""
+    where the decision made one; ``calls``: whether functions that the original calls may be captured."""
 
     reason: str
     until: Until
     entry: _hook.Entry | None = None
+    calls: bool = False

@@ -206,19 +206,29 @@ def embedding(
     tx: TraceContext,
     input: object,
     weight: object,
-    padding_idx: object = None,
+    padding_idx: Any = None,
     max_norm: object = None,
     norm_type: object = 2.0,
     scale_grad_by_freq: object = False,
     sparse: object = False,
 ) -> ArrayRef:
-    """``padding_idx``, ``scale_grad_by_freq`` and ``sparse`` matter to gradients only."""
+    """``padding_idx``, whose row gets no gradient, ``scale_grad_by_freq`` and ``sparse`` matter to gradients
+    only."""
     only_defaults(max_norm=max_norm)
     positions, table = need_tensor(input), need_tensor(weight)
+    differentiated = is_differentiated(tx, table.var)
+    if differentiated:
+        only_defaults(scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
     if positions.dtype not in (dtypes.int64, dtypes.int32) or table.ndim != 2:
         raise Unsupported("embedding of these dtypes or shapes")
     index = convert(tx, positions.var, dtypes.int64)
-    return tensor(contiguous(tx, emit(tx, "embedding", table.var, index)))
+    rows = contiguous(tx, emit(tx, "embedding", table.var, index))
+    if padding_idx is None or not differentiated:
+        return tensor(rows)
+    padding = padding_idx + table.shape[0] if padding_idx < 0 else padding_idx
+    counts = pointwise(tx, "not_equal", index, to_var(tx, padding, dtypes.int64))
+    counts = emit(tx, "broadcast_in_dim", counts, shape=rows.shape, dims=tuple(range(positions.ndim)))
+    return tensor(with_gradient(tx, rows, (rows, where_true(tx, counts))))
 
 
 @TABLE.function("F.dropout1d", "F.dropout2d", "F.dropout3d", "F.alpha_dropout")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from ... import dtypes
 from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.composite.nn import attention
 from ...prims.layout import dims_equal, is_one
 from ...symbolic.integers import SymInt, same
 from ..base import ArrayRef, StateGuard, TraceContext
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.operands import broadcast_to as spread_to
+from .gradients import is_differentiated, where_true, with_gradient
 from .library import torch
 from .operands import contiguous, convert, in_order, need_tensor, only_defaults, pointwise, tensor, to_var
 from .reductions import widened
@@ -165,8 +168,16 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         shape = (*stack, q.shape[-2], k.shape[-2])
         masks.append(spread_to(tx, _added_mask(tx, need_tensor(attn_mask), q.dtype), shape))
-    out = emit(tx, "attention", q, k, v, *masks, scale=factor, causal=bool(is_causal))
+    if masks and is_differentiated(tx, q, k, v, *masks):
+        out = attention(tx.ops, q, k, v, *masks, scale=factor, causal=False, stop=partial(_without_rows, tx))
+    else:
+        out = emit(tx, "attention", q, k, v, *masks, scale=factor, causal=bool(is_causal))
     return tensor(in_order(tx, out, order))
+
+
+def _without_rows(tx: TraceContext, scores: Var, none: Var) -> Var:
+    """Scores of attention, with no gradient through rows that see nothing."""
+    return with_gradient(tx, scores, (scores, where_true(tx, emit(tx, "logical_not", none))))
 
 
 def attention_order(tx: TraceContext, refs: list[ArrayRef], mask: object, grouped: bool) -> list[int]:

@@ -6,7 +6,7 @@ float16 and bfloat16 are computed in float32 and rounded once, at the end.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -125,12 +125,22 @@ def _log_softmax_at_vjp(
 
 
 # -- attention --------------------------------------------------------------------------------
-def attention(ops: Ops, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal: bool) -> Var:
+def attention(
+    ops: Ops,
+    q: Var,
+    k: Var,
+    v: Var,
+    *mask: Var,
+    scale: float,
+    causal: bool,
+    stop: Callable[[Var, Var], Var] | None = None,
+) -> Var:
     """``softmax(q k^T * scale + mask) v`` over the last two dimensions; all before them are equal.
 
     q: (..., L, E); k: (..., S, E); v: (..., S, F); mask, added: (..., L, S). ``causal``: position i sees
     positions up to i only. A row that sees nothing (all scores -inf) is 0. A GPU multiplies halves by halves:
-    weights are rounded to them there, as its library's own attention does.
+    weights are rounded to them there, as its library's own attention does. ``stop(scores, none)`` gives
+    scores through which no cotangent passes where ``none`` is true: there the softmax has no derivative.
     """
     n = q.ndim - 2
     batch = (tuple(range(n)), tuple(range(n)))
@@ -147,10 +157,13 @@ def attention(ops: Ops, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal
         scores = ops.where(ops.equal(seen, filled(ops, scores, 1.0)), scores, lowest)
     for added in mask:
         scores = ops.add(scores, _wide(ops, added))
-    weights = ops.softmax(scores, axes=(n + 1,))
-    if causal or mask:
-        none = ops.equal(ops.reduce_max(scores, axes=(n + 1,)), filled_rows(ops, scores))
-        weights = ops.where(spread(ops, none, scores, (n + 1,)), filled(ops, scores, 0.0), weights)
+    if not causal and not mask:
+        weights = ops.softmax(scores, axes=(n + 1,))
+    else:
+        rows = ops.equal(ops.reduce_max(scores, axes=(n + 1,)), filled_rows(ops, scores))
+        none = spread(ops, rows, scores, (n + 1,))
+        weights = ops.softmax(scores if stop is None else stop(scores, none), axes=(n + 1,))
+        weights = ops.where(none, filled(ops, scores, 0.0), weights)
     if q.type.device != CPU:
         weights = _wide(ops, _back(ops, weights, kind))
     out = ops.dot_general(weights, values, contract=((n + 1,), (n,)), batch=batch)
