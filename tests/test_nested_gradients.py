@@ -199,6 +199,17 @@ def test_trees_of_results_and_tangents():
 
 
 # -- gradients of one's own -----------------------------------------------------------------------
+def test_custom_vjp_in_a_backward():
+    """What one function's backward makes of cotangents goes through another with its own."""
+    inner = dyncomp.custom_vjp(np.sin)
+    inner.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (ct * 5.0,))
+    outer = dyncomp.custom_vjp(lambda x: x * 2.0)
+    outer.defvjp(lambda x: (x * 2.0, x), lambda x, ct: (inner(ct) * x,))
+    x = np.linspace(0.1, 0.5, 5)
+    found = dyncomp.grad(lambda x: np.sum(outer(x) * 3.0))(x)
+    np.testing.assert_allclose(found, np.sin(3.0) * x)
+
+
 def test_custom_vjp():
     @dyncomp.custom_vjp
     def clipped(x, limit):

@@ -166,6 +166,50 @@ def test_second_derivatives(name):
         close(found, expected, f"derivative {k}")
 
 
+class Attributes(Function):
+    """A result, and what forward made of it, as attributes: the one has a derivative, the other has none."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.y = x.exp()
+        ctx.total = ctx.y.sum()
+        return ctx.y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.y * ctx.total * 0.1
+
+
+def test_third_derivatives():
+    def thrice(f, x):
+        y = f(x)
+        (first,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad((first * first).sum(), x, create_graph=True)
+        return first, second, torch.autograd.grad(second.sum() * 1e-2, x)[0]
+
+    def under_a_checkpoint(x):
+        return torch.utils.checkpoint.checkpoint(
+            lambda a: Attributes.apply(a.sin()) * a, x, use_reentrant=False
+        )
+
+    x = torch.linspace(-0.2, 0.2, 6).requires_grad_()
+    for f in (Attributes.apply, under_a_checkpoint):
+        for found, expected in zip(
+            thrice(dyncomp.compile(lambda a, f=f: f(a), fullgraph=True), x), thrice(f, x)
+        ):
+            close(found, expected, "derivative")
+
+
+def test_sizes_may_change():
+    f = dyncomp.compile(lambda x: Scaled.apply(x, 2.0).sum(0))
+    for n in (3, 6, 7, 9, 3):
+        x = grad(n, 4)
+        y = x.detach().clone().requires_grad_()
+        f(x).sum().backward()
+        Scaled.apply(y, 2.0).sum().backward()
+        close(x.grad, y.grad, "gradient")
+
+
 def test_a_layer():
     compare(lambda m, x: m(x), Layer(), grad(5, 6))
 

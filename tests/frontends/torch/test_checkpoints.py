@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -141,6 +143,24 @@ def test_second_derivatives():
     x = grad(3, 4)
     for found, expected in zip(twice(dyncomp.compile(f, fullgraph=True), x), twice(f, x)):
         close(found, expected, "derivative")
+
+
+def test_sizes_may_change_and_autocast():
+    """Called as libraries of models do, by a ``partial``."""
+    again = functools.partial(checkpoint, use_reentrant=False)
+    layer = nn.Linear(4, 5)
+
+    def f(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return again(lambda a: torch.tanh(layer.__call__(a)), x).float() * 2.0
+
+    compiled = dyncomp.compile(f, fullgraph=True)
+    for n in (3, 6, 7, 9, 3):
+        x = grad(n, 4)
+        y = x.detach().clone().requires_grad_()
+        compiled(x).sum().backward()
+        f(y).sum().backward()
+        torch.testing.assert_close(x.grad, y.grad, rtol=2e-2, atol=2e-2)
 
 
 def test_partial_requires_grad_and_no_grad():
