@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .aot_autograd.expand import expand, has_markers
+from .aot_autograd.expand import expand, has_markers, with_gradients
 from .aot_autograd.functionalize import functionalize
 from .aot_autograd.pair import gradient_pair
+from .build.toolchain import Runner
+from .collector import few_collections
 from .dataclass import dataclass, field
 from .device import CPU
-from .errors import LoweringError, ToolchainError, Unsupported
+from .errors import LoweringError, NotDifferentiableError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner, GradientPair
 from .graph.interp import as_callable
 from .graph.ir import ArrayType, Graph, OpTable, verify
@@ -88,6 +90,7 @@ class Compiled:
     nodes: dict[str, int] = field(default_factory=dict)
     examples: Sequence[Any] = ()  # inputs to tune on, while compiling only
     on_status: Any = None
+    runner: Runner | None = None
     gradients: GradientPair | None = None
 
     def describe(self) -> str:
@@ -177,7 +180,9 @@ def _inductor(
     examples = compiled.examples
     on_status = _telling(compiled.on_status)
     compiled.artifact = _timed(
-        compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source, on_status)
+        compiled,
+        BACKEND_PASS,
+        lambda: compile_graph(final, options, owner, examples, dump.source, on_status, compiled.runner),
     )
     dump.artifact(compiled.artifact, options, owner, examples)
     compiled.call = compiled.artifact.call
@@ -287,18 +292,26 @@ def _with_gradients(
     wrt: Sequence[int],
 ) -> Compiled | None:
     """The graph as a function with derivatives that the arrays' library knows of; ``None`` if none is due."""
-    halves: list[Compiled] = []
+    forward: list[Compiled] = []
 
-    def compile_half(half: Graph, is_forward: bool) -> Callable[..., Any]:
-        halves.append(_compile(half, table, options, example_inputs if is_forward else (), owner, None))
-        return halves[-1].call
+    def compile_half(half: Graph, is_forward: bool, runner: Runner | None) -> Callable[..., Any]:
+        examples = example_inputs if is_forward else ()
+        made = _compile(half, table, options, examples, owner, None, runner)
+        if is_forward and not forward:
+            forward.append(made)
+        return made.call
 
     # derivatives go through the markers of the functional graph
-    pair = gradient_pair(functionalize(graph, table), table, wrt, compile_half)
+    ahead = graph.device == CPU and options.mode == "default" and not options.dump
+    try:
+        asked = with_gradients(functionalize(graph, table), table)
+    except NotDifferentiableError as error:
+        raise Unsupported(str(error)) from error
+    pair = gradient_pair(asked, table, wrt, compile_half, ahead=ahead)
     if pair is None:
         return None
     assert owner.autograd is not None
-    compiled = halves[0]
+    compiled = forward[0]
     compiled.graph_before = graph
     compiled.call = owner.autograd.function(pair)
     compiled.gradients = pair
@@ -312,6 +325,7 @@ def _compile(
     example_inputs: Sequence[Any],
     owner: ArrayOwner | None,
     on_status: object,
+    runner: Runner | None = None,
 ) -> Compiled:
     compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
     if callable(options.backend):
@@ -323,13 +337,16 @@ def _compile(
         return compiled
     compiled.examples = example_inputs
     compiled.on_status = on_status
+    compiled.runner = runner
     try:
-        _BACKENDS[options.backend](graph, table, options, owner, compiled)
+        with few_collections():
+            _BACKENDS[options.backend](graph, table, options, owner, compiled)
     except (LoweringError, ToolchainError) as error:
         error.add_note(f"while compiling {graph.name} with {options.backend!r}: the original runs instead")
         raise
     finally:
         compiled.examples = ()
+        compiled.runner = None
     written = tuple(index for index, _ in compiled.graph_after.mutations)
     compiled.call = _report_writes(compiled.call, owner, written)
     return compiled

@@ -291,7 +291,7 @@ def test_disable():
     report = dyncomp.explain(f, backend="eager")(vec())
     assert np.array_equal(report.result, f(vec()))
     assert [b.id for b in report.breaks] == ["disabled"]
-    assert "untouched is disabled" in str(report)
+    assert "untouched is disabled" in report.details()
     with pytest.raises(TypeError, match="cannot disable"):
         dyncomp.disable(3)
 
@@ -299,7 +299,7 @@ def test_disable():
 # -- explain ------------------------------------------------------------------------------------------
 def test_explain_of_one_graph():
     report = dyncomp.explain(simple)(vec())
-    text = str(report)
+    text = report.details()
     assert np.array_equal(report.result, simple(vec()))
     assert len(report.graphs) == 1 and report.breaks == [] and len(report.kernels) == 1
     assert "1 graphs" in report.summary() and "0 graph breaks" in report.summary()
@@ -314,7 +314,7 @@ def test_explain_of_breaks_and_plain_frames(capsys):
         return y, z
 
     report = dyncomp.explain(f, backend="eager")(vec())
-    text = str(report)
+    text = report.details()
     assert [b.id for b in report.breaks] == ["print"]
     assert len(report.skipped) == 1 and "numpy.array" in report.skipped[0][2]
     assert "plain Python: " in text

@@ -1,4 +1,5 @@
-"""Gradients of objective functions as people write them, against central differences."""
+"""Gradients of objective functions as people write them, against central differences; those of the models
+that ``bench.gradients`` measures against JAX's, too."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import dyncomp
+from bench.gradient_cases import CASES as MODELS
+from bench.gradient_cases import Case
 
 pytest.importorskip("scipy")
 
@@ -21,6 +24,8 @@ OBJECTIVES = (
     *programs.CASES,
     *scipy_programs.CASES,
 )
+RNG = np.random.default_rng(7)
+MEASURED = tuple(Objective(case.loss, case.small(RNG), tuple(range(case.wrt))) for case in MODELS)
 STEP = 1e-5
 
 
@@ -58,7 +63,7 @@ def direction(rng: np.random.Generator, like: Any) -> Any:
     return real + 1j * rng.standard_normal(np.shape(like)) if np.iscomplexobj(like) else real
 
 
-@pytest.mark.parametrize("case", OBJECTIVES, ids=[case.f.__name__ for case in OBJECTIVES])
+@pytest.mark.parametrize("case", OBJECTIVES + MEASURED, ids=lambda case: case.f.__name__)
 def test_gradient(case: Objective) -> None:
     value, gradients = dyncomp.value_and_grad(case.f, argnums=case.wrt)(*case.args)
     np.testing.assert_allclose(value, case.f(*case.args), rtol=1e-10, atol=1e-13)
@@ -72,6 +77,20 @@ def test_gradient(case: Objective) -> None:
             )
             wanted = difference(case, position, directions)
             np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=3e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_gradient_as_jax_has_it(case: Case) -> None:
+    jax = pytest.importorskip("jax")
+    from bench.jax_models import ported
+
+    arguments, wrt = case.small(np.random.default_rng(8)), tuple(range(case.wrt))
+    jax.config.update("jax_enable_x64", True)
+    wanted, theirs = jax.value_and_grad(ported(case.loss), argnums=wrt)(*map(jax.numpy.asarray, arguments))
+    value, gradients = dyncomp.value_and_grad(case.loss, argnums=wrt)(*arguments)
+    for own, other in zip((value, *gradients), (wanted, *theirs), strict=True):
+        np.testing.assert_allclose(own, other, rtol=0, atol=1e-9 * np.abs(other).max())
 
 
 def test_there_are_many() -> None:

@@ -29,6 +29,7 @@ RANK = {
 TOP_RANK = 5
 LEAF_RANK = 0
 LEAVES = (
+    "collector",
     "comments",
     "dataclass",
     "errors",

@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..graph.ir import Graph, Node, Ops, OpTable, Var
+from ..graph.passes.cse import eliminate_common_subexpressions
 from ..graph.passes.decompose import PrimBuilder, decompose
 from ..graph.rewrite import Transformer, substitute
-from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END
+from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END, FUNCTION, GRADIENT, TANGENT
+from ..prims.opdef import Marker
 from ..symbolic.integers import Dim
 from .batching import Batching, without
 from .joint import Reverse, Table
@@ -31,28 +33,49 @@ def expand(graph: Graph, table: OpTable) -> Graph:
     """
     if not has_markers(graph, table):
         return graph
-    made = _Expander(decompose(graph, table), table).run()
+    made = _Expander(_merged(decompose(graph, table), table), table).run()
     elements = [node.out for node in made.nodes if node.op == ELEMENT]
     return without_markers(without(made, elements) if elements else made)
+
+
+def _merged(graph: Graph, table: OpTable) -> Graph:
+    """Equal expressions made one before they are differentiated: so are their derivatives, and an array that
+    is read in a hundred places of an unrolled loop gets few cotangents. Variables stand for themselves."""
+    variables: set[str] = set()
+    for node in graph.nodes:
+        marker = getattr(table[node.op], "lower", None)
+        if not isinstance(marker, Marker):
+            continue
+        if node.op not in (GRADIENT, TANGENT):
+            return graph  # stand-ins and places in the order of nodes mean something
+        first = len(node.inputs) - marker.variables(len(node.inputs), **node.kwargs)
+        variables.update(v.name for v in node.inputs[first:])
+    return eliminate_common_subexpressions(graph, table, variables)
 
 
 def has_markers(graph: Graph, table: OpTable) -> bool:
     return any(getattr(table.get(node.op), "is_marker", False) for node in graph.nodes)
 
 
-def without_markers(graph: Graph) -> Graph:
-    """Values that had a derivative of their own way are what they were."""
+def with_gradients(graph: Graph, table: OpTable) -> Graph:
+    """The graph with the gradients that it asks for; derivatives go through its other markers."""
+    asks = any(node.op in _MARKERS for node in graph.nodes)
+    return _Expander(decompose(graph, table), table).run() if asks else graph
+
+
+def without_markers(graph: Graph, kept: Sequence[str] = ()) -> Graph:
+    """Values that had a derivative of their own way are what they were, but for the ops ``kept``."""
     replacement: dict[str, Var] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
-        if node.op in _WAYS:
+        if node.op in _WAYS and node.op not in kept:
             replacement.update({out.name: value for out, value in zip(node.outputs, node.inputs)})
         else:
             nodes.append(node)
     return substitute(replace(graph, nodes=tuple(nodes)), replacement)
 
 
-_WAYS = (CUSTOM, BEGIN, END)
+_WAYS = (CUSTOM, FUNCTION, BEGIN, END)
 
 
 class _Expander(Transformer):
@@ -113,6 +136,6 @@ class _Expander(Transformer):
 
 _MARKERS: dict[str, Callable[..., list[Var]]] = {
     BATCH: _Expander.batch,
-    "gradient": _Expander.gradient,
-    "tangent": _Expander.tangent,
+    GRADIENT: _Expander.gradient,
+    TANGENT: _Expander.tangent,
 }

@@ -17,10 +17,11 @@ from ..errors import NotDifferentiableError
 from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder, emit_window
-from ..prims.markers import BEGIN, CUSTOM, END, STOP
+from ..prims.markers import BEGIN, CUSTOM, END, FUNCTION, STOP
 from ..prims.opdef import OpDef
 from ..prims.pointwise.partials import Unknown, in_sizes_of, scalar, zeros
 from ..prims.table import TABLE
+from ..symbolic.integers import hint
 from .windows import Windows
 
 Table = Mapping[str, OpDef]
@@ -188,9 +189,16 @@ class Reverse:
         """Through a marker that has gradients of stand-ins for its cotangents: what depends on the stand-ins
         is emitted once more, of the cotangents."""
         count = len(node.outputs)
+        if len(node.inputs) == count:
+            raise refusal(node, "its value was computed again, without its backward")
+        stand_ins = {v.name for v in node.inputs[count : 2 * count]}
+        end = next(k for k, made in enumerate(self.nodes) if made is node)
+        begin = next(k for k, made in enumerate(self.nodes) if stand_ins & {v.name for v in made.outputs})
         found = dict(zip((v.name for v in node.inputs[count : 2 * count]), given))
-        for made in self.nodes:
-            if made.op != CUSTOM and any(v.name in found for v in made.inputs):
+        if node.op == FUNCTION:
+            found.update(zip((v.name for v in node.inputs[:count]), node.outputs))
+        for made in self.nodes[begin:end]:
+            if any(v.name in found for v in made.inputs):
                 self._emit_again(made, found)
         rest = node.inputs[2 * count :]
         for gradient, var in zip(rest[: len(rest) // 2], rest[len(rest) // 2 :]):
@@ -211,13 +219,19 @@ class Reverse:
         start = len(self.builder.nodes)
         found: dict[str, Var] = {}
         outside: dict[str, Var] = {}
+        there = next(ct for v, ct in zip(node.outputs, given) if self.cotangent(v) is not None)
+        late: set[str] = set()  # what cannot be there before the cotangent
         for made in region:
             if made.op != BEGIN and not any(v.name in needed for v in made.outputs):
                 continue
-            for var in made.inputs:
-                if var.name not in made_inside and var.name not in found:
-                    outside[var.name] = var
-                    found[var.name] = self.ops.after(var, given[0])
+            outside.update({v.name: v for v in made.inputs if v.name not in made_inside})
+            if made.inputs and not self.table[made.op].is_view and not late & {v.name for v in made.inputs}:
+                # one value is enough, and the smallest costs least: weights stay as they are
+                least = min(made.inputs, key=lambda v: hint(v.type.size) * v.dtype.itemsize)
+                found[least.name] = self.ops.after(found.get(least.name, least), there)
+                late.add(least.name)
+            if late & {v.name for v in made.inputs}:
+                late.update(v.name for v in made.outputs)
             self._emit_again(made, found)
         read = [var for name, var in outside.items() if name in self.on_the_way]
         nodes = tuple(self.builder.nodes[start:])
@@ -252,6 +266,7 @@ class Reverse:
 
 _OWN_WAYS: Mapping[str, Callable[[Reverse, Node, Sequence[Var]], None]] = {
     CUSTOM: Reverse._custom,
+    FUNCTION: Reverse._custom,
     END: Reverse._again,
 }
 

@@ -8,28 +8,39 @@ pattern first occurs. Saved values count as results, too: a second derivative ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from ..build.background import Ahead
+from ..build.toolchain import Runner
 from ..errors import NotDifferentiableError, Unsupported
 from ..frontends.base import GradientPair, OutputView, PairBackward
-from ..graph.ir import Graph, GraphOutput, SymbolBinding, Var
+from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
 from ..prims.markers import STOP
 from ..symbolic.integers import SymInt
 from .joint import Table, joint, on_the_way
 from .partition import Halves, Saved, partition
 
-# Makes a graph runnable; of the forward graph there are examples of the inputs.
-Compile = Callable[[Graph, bool], Callable[..., Any]]
+# Makes a graph runnable; of the forward graph there are examples of the inputs. The runner starts compilers.
+Compile = Callable[[Graph, bool, Runner | None], Callable[..., Any]]
 
 
 def gradient_pair(
-    graph: Graph, table: Table, wrt: Sequence[int], compile: Compile, memory_budget: float | None = None
+    graph: Graph,
+    table: Table,
+    wrt: Sequence[int],
+    compile: Compile,
+    memory_budget: float | None = None,
+    kinds: Collection[str] = ("array",),
+    ahead: bool = False,
 ) -> GradientPair | None:
     """The pair of a functional graph for gradients by the inputs ``wrt``; ``None`` where the library need not
-    know of any. Raises ``Unsupported`` for what has no derivative."""
+    know of any. ``kinds``: those of outputs with derivatives. ``ahead``: the backward graph of all gradients
+    is begun while a compiler works on the forward graph. Raises ``Unsupported`` for what has no derivative."""
     graph = decompose(graph, table)
     reached = _depending(graph, wrt)
     results, places = _results(graph)
@@ -43,7 +54,9 @@ def gradient_pair(
     views = [place for place in places if isinstance(place, OutputView)]
     seen = {p for p in places if not isinstance(p, OutputView)} | {result for _, result in written}
     seen.update(view.index for view in views if not view.of_input and not view.stopped)
-    differentiable = tuple(k for k, out in enumerate(results) if k in seen and _is_reached(out, reached))
+    differentiable = tuple(
+        k for k, out in enumerate(results) if k in seen and out.kind in kinds and _is_reached(out, reached)
+    )
     if not differentiable and not written and not any(v.of_input and v.index in wrt for v in views):
         return None
     _check_sizes(graph, views)
@@ -52,12 +65,12 @@ def gradient_pair(
         pair = _Pair(plain, table, tuple(wrt), differentiable, [k for k, _ in written], memory_budget)
     except NotDifferentiableError as error:
         raise Unsupported(str(error)) from error
-    return pair.compiled(compile, places, tuple(written))
+    return pair.compiled(compile, places, tuple(written), ahead)
 
 
-def _depending(graph: Graph, wrt: Sequence[int]) -> frozenset[str]:
-    """The values that depend on these inputs in a way that derivatives go."""
-    found = {graph.inputs[k].var.name for k in wrt}
+def _depending(graph: Graph, wrt: Sequence[int], also: Iterable[str] = ()) -> frozenset[str]:
+    """The values that depend on these inputs, and the values ``also``, in a way that derivatives go."""
+    found = {graph.inputs[k].var.name for k in wrt}.union(also)
     for node in graph.nodes:
         if node.op != STOP and any(v.name in found for v in node.inputs):
             found.update(v.name for v in node.outputs if v.dtype.is_inexact)
@@ -72,7 +85,7 @@ def _connected(graph: Graph, wrt: Sequence[int], outputs: Sequence[int]) -> tupl
 
 
 def _is_reached(out: GraphOutput, reached: frozenset[str]) -> bool:
-    return out.kind == "array" and out.var.dtype.is_inexact and out.var.name in reached
+    return out.var.dtype.is_inexact and out.var.name in reached
 
 
 def _is_behind(graph: Graph, index: int, value: Var) -> bool:
@@ -131,17 +144,19 @@ class _Pair:
         self.table = table
         self.wrt = wrt
         self.lock = threading.Lock()
+        self.begun: Ahead[Callable[..., Any]] | None = None
         self.memory_budget = memory_budget
         self.primary = _connected(plain, wrt, differentiable)
         whole = joint(plain, table, self.primary, differentiable)
         self.halves = partition(whole, table, memory_budget=memory_budget, seen=True, written=written)
         self.count = len(plain.outputs)
         known = {v.name for v in plain.values()}
-        reached = _depending(self.halves.forward, wrt)
+        reached = _depending(self.halves.forward, wrt, _depending(plain, wrt))
         # what is saved besides the results: with derivatives of its own, where it is a value of the graph
         more = range(self.count, len(self.halves.forward.outputs))
         outputs = self.halves.forward.outputs
-        self.differentiable = (*differentiable, *(k for k in more if _is_reached(outputs[k], reached)))
+        hidden = [k for k in more if outputs[k].kind == "array" and _is_reached(outputs[k], reached)]
+        self.differentiable = (*differentiable, *hidden)
         self.unknown = any(outputs[k].var.name not in known for k in self.differentiable)
         self.places = {k: k for k in range(self.count)}  # outputs of the forward graph among those of `plain`
         extra = [k for k in more if outputs[k].var.name in known]
@@ -153,12 +168,17 @@ class _Pair:
         compile: Compile,
         places: tuple[int | OutputView, ...],
         written: tuple[tuple[int, int], ...],
+        ahead: bool,
     ) -> GradientPair:
         self.compile = compile
         forward = self.halves.forward
+        # what is asked of symbols while compiling adds guards to those of the forward graph
+        ahead = ahead and not self.halves.backward.symbols and not forward.symbols
         symbols = _Symbols(forward.symbols, self.halves.integers, len(forward.inputs))
         return GradientPair(
-            forward=_giving_several(compile(forward, True), forward),
+            forward=_giving_several(
+                compile(forward, True, Runner(on_start=self._begin) if ahead else None), forward
+            ),
             backward=self.backward,
             count=self.count,
             differentiable=self.differentiable,
@@ -182,7 +202,8 @@ class _Pair:
         with self.lock:
             halves, saved = self._cut(outputs, wrt)
             graph = halves.backward
-            run = _giving_several(self.compile(graph, False), graph)
+            run = self._taken() if halves is self.halves else None
+            run = _giving_several(run or self.compile(graph, False, None), graph)
         return PairBackward(
             run=run,
             saved=saved,
@@ -191,6 +212,15 @@ class _Pair:
             integers=tuple(binding.name for binding in halves.integers),
             again=_Again(self, graph),
         )
+
+    def _begin(self) -> None:
+        """Begin to compile the backward graph of all gradients, which is asked for next as a rule."""
+        graph = self.halves.backward
+        self.begun = Ahead(lambda runner: self.compile(graph, False, runner))
+
+    def _taken(self) -> Callable[..., Any] | None:
+        begun, self.begun = self.begun, None
+        return None if begun is None else begun.take()
 
     def _cut(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> tuple[Halves, tuple[int, ...]]:
         """The halves for these outputs and inputs, and which saved values their backward graph takes."""
@@ -202,10 +232,33 @@ class _Pair:
             for number, place in enumerate(self.halves.saved)
             if place.kind == "input" or place.index in self.places
         }
-        halves = partition(whole, self.table, saved=tuple(numbers))
+        try:
+            halves = partition(whole, self.table, saved=tuple(numbers))
+        except NotDifferentiableError:
+            sizes = [b for b in self.halves.backward.symbols if b.kind in ("dim", "stride")]
+            if any(k >= self.count for k in outputs) or any(b.index >= len(self.halves.saved) for b in sizes):
+                raise  # from cotangents that are there or not
+            return self._with_zeros(outputs, wrt), tuple(range(len(self.halves.saved)))
         # an output may be an input as it is: then either place stands for both
         named = {self._name(place): number for place, number in numbers.items()}
         return halves, tuple(named[self._name(place)] for place in halves.saved)
+
+    def _with_zeros(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> Halves:
+        """The first halves, for fewer outputs and inputs: what others would start from was not saved."""
+        graph = self.halves.backward
+        all_outputs = [k for k in self.differentiable if k < self.count]
+        first = len(self.halves.saved)
+        inputs, zeros = list(graph.inputs[:first]), []
+        for k, cotangent in zip(all_outputs, graph.inputs[first:], strict=True):
+            if k in outputs:
+                inputs.append(cotangent)
+                continue
+            var = cotangent.var
+            params = {"shape": var.shape, "value": 0.0, "dtype": var.dtype, "device": var.type.device}
+            zeros.append(Node("full", (), tuple(params.items()), (var,)))
+        gradients = tuple(out for k, out in zip(self.primary, graph.outputs, strict=True) if k in wrt)
+        made = replace(graph, inputs=tuple(inputs), nodes=(*zeros, *graph.nodes), outputs=gradients)
+        return replace(self.halves, backward=made)
 
     def _name(self, place: Saved) -> str:
         values = self.plain.inputs if place.kind == "input" else self.plain.outputs
@@ -262,5 +315,10 @@ class _Symbols:
         elif binding.kind == "dim":
             found = args[binding.index].shape[binding.axis]
         else:
-            found = args[binding.index].stride(binding.axis)
+            array = args[binding.index]
+            found = (
+                array.strides[binding.axis] // array.itemsize
+                if isinstance(array, np.ndarray)
+                else array.stride(binding.axis)
+            )
         return found

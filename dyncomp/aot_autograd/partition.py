@@ -20,6 +20,7 @@ from ..graph.passes.decompose import decompose
 from ..graph.passes.factors import share_factors
 from ..graph.passes.rewrite_rules import simplify
 from ..graph.rewrite import Rebuilder
+from ..prims.markers import FUNCTION
 from ..symbolic.integers import SymInt
 from .expand import without_markers
 from .joint import Joint, Table
@@ -122,7 +123,8 @@ def partition(
         raise ValueError("a joint graph that is cut takes its cotangents as inputs")
     original = frozenset(v.name for node in graph.nodes[: joint.nodes] for v in node.outputs)
     # the halves may be differentiated in turn
-    graph = simplify(decompose(without_markers(graph), table), table, keeps_derivatives=True)
+    graph = without_markers(_without_gradients(graph, joint.nodes), (FUNCTION,))
+    graph = simplify(decompose(graph, table), table, keeps_derivatives=True)
     for tidy in (eliminate_common_subexpressions, share_factors, eliminate_dead_code):
         graph = tidy(graph, table)
     sides = take_apart(graph, table, cotangents, len(joint.wrt), original)
@@ -132,6 +134,16 @@ def partition(
     kept = held(sides, written)
     sides = replace(sides, held=kept & read_by_rules(sides, table) if seen else kept)
     return _Cut(sides, table, choose(sides, table, memory_budget)).run()
+
+
+def _without_gradients(graph: Graph, count: int) -> Graph:
+    """Of the first ``count`` nodes functions with a backward of their own are names of what they give, which
+    are saved: a second derivative asks the original for the derivative of that."""
+
+    def reduced(node: Node) -> Node:
+        return replace(node, inputs=node.inputs[: len(node.outputs)]) if node.op == FUNCTION else node
+
+    return replace(graph, nodes=(*map(reduced, graph.nodes[:count]), *graph.nodes[count:]))
 
 
 def _at(sides: Sides, place: Saved) -> Var:

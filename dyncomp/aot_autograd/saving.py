@@ -204,7 +204,7 @@ class Choice:
         row = self.table[node.op]
         if row.is_view or not node.inputs:
             return 0
-        if not row.is_repeatable or row.defines:
+        if not row.is_repeatable or row.defines or row.is_marker:
             return _INFINITE
         results = sum(map(bytes_of, node.outputs))
         if isinstance(row.lower, Pointwise):

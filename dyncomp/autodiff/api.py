@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from . import traced
 from .places import places
 from .pullback import forward
 from .pullback import pullback as pullback_of
-from .record import Recorded, Run, described, new_config
+from .record import FEW_OPS, Recorded, Run, described, new_config
 from .taped import taped, taped_pullback
 from .trees import mapped
 
 Function = Callable[..., Any]
 _MOST_KINDS = 64
+# Seconds of calls on the tape after which their long loops are unrolled, which takes about as long.
+UNROLLED_AFTER = 5.0
 
 
 # -- gradients ----------------------------------------------------------------------------------
@@ -33,6 +36,7 @@ def grad(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     wrt: str | Sequence[str] | None = None,
+    memory_budget: int | None = None,
 ) -> Function:
     """The gradient of ``f``, a function with a real scalar result.
 
@@ -50,8 +54,11 @@ def grad(
     program's line where it is not, or where it computes something without a derivative; ``TypeError`` for
     arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
     ``argnums`` and ``wrt``. Floating-point warnings are not given.
+
+    ``memory_budget``: about how many bytes loops may save for the backward pass; what exceeds it is computed
+    again (see "Loops and memory" in docs/derivatives.md).
     """
-    return _gradient(f, argnums, has_aux, wrt, with_value=False)
+    return _gradient(f, argnums, has_aux, wrt, memory_budget, with_value=False)
 
 
 def value_and_grad(
@@ -59,9 +66,10 @@ def value_and_grad(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     wrt: str | Sequence[str] | None = None,
+    memory_budget: int | None = None,
 ) -> Function:
     """As :func:`grad`, with the result in front: ``(f(x), gradient)``, computed together."""
-    return _gradient(f, argnums, has_aux, wrt, with_value=True)
+    return _gradient(f, argnums, has_aux, wrt, memory_budget, with_value=True)
 
 
 def _gradient(
@@ -69,8 +77,11 @@ def _gradient(
     argnums: int | Sequence[int],
     has_aux: bool,
     wrt: str | Sequence[str] | None,
+    memory_budget: int | None,
     with_value: bool,
 ) -> Function:
+    if memory_budget is not None and (not isinstance(memory_budget, int) or memory_budget <= 0):
+        raise ValueError(f"memory_budget is a number of bytes, not {memory_budget!r}")
     key: tuple[object, ...]
     if wrt is None:
         numbers, single = argument_numbers(argnums), isinstance(argnums, int)
@@ -80,7 +91,8 @@ def _gradient(
         names, single = (wrt,) if isinstance(wrt, str) else tuple(wrt), isinstance(wrt, str)
         key = ("by places", names, single, has_aux, with_value)
         both = traced.value_and_named_gradient(f, places(f, names), single, has_aux, name_of(f))
-    return derived(f, key, both if with_value else traced.only_gradient(both, has_aux))
+    made = both if with_value else traced.only_gradient(both, has_aux)
+    return derived(f, (key, memory_budget), made, loops=Loops(memory_budget))
 
 
 def name_of(f: Function) -> str:
@@ -90,10 +102,15 @@ def name_of(f: Function) -> str:
 
 @captured_whole
 def derived(
-    f: Function, key: object, made: Function, refusal: type[DyncompError] = NotDifferentiableError
+    f: Function,
+    key: object,
+    made: Function,
+    refusal: type[DyncompError] = NotDifferentiableError,
+    loops: Loops | None = None,
 ) -> Function:
     """What users get: ``made``, a function around ``f`` that asks for derivatives, as one compiled graph; in
-    captured code it is a part of the graph there. ``refusal``: what is raised where there is none."""
+    captured code it is a part of the graph there. ``refusal``: what is raised where there is none. ``loops``:
+    how long ones run on a tape (default: there is none, and they are unrolled)."""
 
     own: dict[object, _Compiled] = {}
 
@@ -103,11 +120,11 @@ def derived(
         recorder = PLAIN.recorder
         if recorder is not None and recorder.has_variables((args, kwargs)):
             return recorder.call(derivative, args, kwargs)
-        return _derivative(f, key, made, args, kwargs, own, refusal)
+        return _derivative(f, key, made, args, kwargs, own, refusal, loops)
 
     if is_compiling():
         return derivative
-    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made, refusal))  # type: ignore[attr-defined]
+    derivative._dyncomp_again = (derivative, lambda: _fresh(f, made, refusal, loops))  # type: ignore[attr-defined]
     return functools.wraps(f, updated=())(derivative)
 
 
@@ -119,6 +136,7 @@ def _derivative(
     kwargs: Mapping[str, Any],
     own: dict[object, _Compiled],
     refusal: type[DyncompError] = NotDifferentiableError,
+    loops: Loops | None = None,
 ) -> Any:
     """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
     kept = _kept_by(f)
@@ -126,16 +144,54 @@ def _derivative(
         kept = own
     compiled = kept.get(key)
     if compiled is None:
-        compiled = kept[key] = _Compiled(compile_with(made, new_config()))
+        compiled = kept[key] = _Compiled(made, loops)
     return _whole(f, made, compiled, args, kwargs, refusal)
 
 
-class _Compiled:
-    """A compiled function, and what calls of it are known to be no single graph."""
+class Loops(NamedTuple):
+    """Long loops run on the tape until their graph pays, or, where there is a ``memory_budget``, always."""
 
-    def __init__(self, call: Function) -> None:
-        self.call = call
-        self.taped: dict[object, GraphBreakError] = {}
+    memory_budget: int | None
+
+    @property
+    def most_ops(self) -> int:
+        return FEW_OPS if self.memory_budget is None else 0
+
+
+class _Compiled:
+    """A compiled function, and what kinds of calls are known to be no single graph. Long loops are unrolled
+    by ``unrolled``, and by ``call`` where ``loops`` says nothing else."""
+
+    def __init__(self, made: Function, loops: Loops | None = None) -> None:
+        self.made = made
+        self.loops = loops
+        self.config = new_config() if loops is None else new_config(most_ops=loops.most_ops)
+        self.call: Function = compile_with(made, self.config)
+        self.notes: list[str] | None = None  # for explain()
+        self.taped: dict[object, _Taped] = {}
+
+    @functools.cached_property
+    def unrolled(self) -> Function:
+        made: Function = compile_with(self.made, new_config())
+        return made
+
+
+class _Taped:
+    """Calls that are no single graph, and why. ``spent``: seconds on the tape. ``again``: long loops may be
+    unrolled yet; ``is_unrolled``: they are."""
+
+    def __init__(self, problem: GraphBreakError, loops: Loops | None) -> None:
+        self.problem = problem
+        self.spent = 0.0
+        self.again = loops == Loops(None) and problem.break_id in ("loop", "loop-not-extracted")
+        self.is_unrolled = False
+
+    def unroll(self, compiled: _Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The call with its loops unrolled; raises ``GraphBreakError`` where that is no graph either."""
+        self.again = False
+        result = compiled.unrolled(*args, **kwargs)
+        self.is_unrolled = True
+        return result
 
 
 def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
@@ -162,24 +218,38 @@ def _whole(
     refusal: type[DyncompError],
 ) -> Any:
     kind = _kind_of(args, kwargs) if compiled.taped else None
-    problem = compiled.taped.get(kind)
-    if problem is None:
+    known = compiled.taped.get(kind)
+    if known is None:
         try:
             return compiled.call(*args, **kwargs)
         except GraphBreakError as error:
-            problem = error
+            known = _Taped(error.with_traceback(None), compiled.loops)
         kind = _kind_of(args, kwargs)
         if len(compiled.taped) >= _MOST_KINDS:
             compiled.taped.clear()
-        compiled.taped[kind] = problem.with_traceback(None)
+        compiled.taped[kind] = known
+    elif known.is_unrolled:
+        return compiled.unrolled(*args, **kwargs)
+    elif known.again and known.spent > UNROLLED_AFTER:
+        with contextlib.suppress(GraphBreakError):
+            return known.unroll(compiled, args, kwargs)
+    if refusal is not NotDifferentiableError:
+        return _alone(f, made, args, kwargs, refusal, known.problem)
+    start = time.perf_counter()
     try:
-        if refusal is not NotDifferentiableError:
-            return _alone(f, made, args, kwargs, refusal, problem)
-        return taped(made, args, kwargs)
+        if compiled.notes is not None:
+            compiled.notes.append(f"not one graph: {str(known.problem).partition(chr(10))[0]}")
+        budget = compiled.loops.memory_budget if compiled.loops else None
+        return taped(made, args, kwargs, budget, compiled.notes)
     except NotDifferentiableError as error:
+        if known.again:
+            with contextlib.suppress(GraphBreakError):
+                return known.unroll(compiled, args, kwargs)
         compiled.taped.pop(kind, None)
-        error.add_note(f"{name_of(f)} is not one graph: {problem}")
+        error.add_note(f"{name_of(f)} is not one graph: {known.problem}")
         raise
+    finally:
+        known.spent += time.perf_counter() - start
 
 
 def _alone(
@@ -197,10 +267,12 @@ def _alone(
     raise refusal(f"{name_of(f)} is not one graph: {problem}") from problem
 
 
-def _fresh(f: Function, made: Function, refusal: type[DyncompError]) -> tuple[Function, CaptureConfig]:
-    config = new_config()
-    compiled = _Compiled(compile_with(made, config))
-    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), config
+def _fresh(
+    f: Function, made: Function, refusal: type[DyncompError], loops: Loops | None
+) -> tuple[Function, CaptureConfig]:
+    compiled = _Compiled(made, loops)
+    compiled.notes = compiled.config.records.tapes
+    return lambda *args, **kwargs: _whole(f, made, compiled, args, kwargs, refusal), compiled.config
 
 
 def _kept_by(f: Function) -> dict[object, _Compiled] | None:

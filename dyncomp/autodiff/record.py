@@ -24,9 +24,11 @@ from ..graph.ir import Graph
 from ..options import Options, make_options
 from ..pipeline import Compiled
 
-# Loops with known trip counts are unrolled up to these numbers of steps and operations.
+# Loops with known trip counts are unrolled up to these numbers of steps and operations, and up to that number
+# of operations where a tape could run them instead: more take longer than a second to compile.
 MOST_STEPS = 256
 MOST_OPS = 20_000
+FEW_OPS = 400
 
 
 class Piece:
@@ -66,13 +68,15 @@ class _Call(threading.local):
     runs: list[Run] | None = None
 
 
-def new_config(chosen: Options | None = None) -> CaptureConfig:
+def new_config(chosen: Options | None = None, most_ops: int | None = None) -> CaptureConfig:
     """Of functions that are captured whole, and whose every call runs the graph: no comparison with the
     original, no waiting, and loops are in it."""
     options = {"measure": False, "patience_us": 0, "unroll_limit": MOST_STEPS, "unroll_ops": MOST_OPS}
     config = SESSION.new_config(chosen or make_options(fullgraph=True, options=options))
     config.compile_graph = _quietly
     config.pins_trip_counts = True
+    config.is_private = True
+    config.most_unrolled = most_ops
     config.make_native = None  # loops over numbers are no nodes
     return config
 

@@ -8,9 +8,10 @@ in place are differentiated as what they mean, as in a functionalized graph.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -89,12 +90,14 @@ class Storage:
 
     __slots__ = ("owner", "address", "slot", "version", "kept", "exposed", "_whole")
 
+    kept: dict[object, tuple[int, int, Kept]]
+
     def __init__(self, owner: Array, slot: Slot | None = None) -> None:
         self.owner = owner
         self.address: int = owner.__array_interface__["data"][0]
         self.slot = slot
         self.version = 0
-        self.kept: list[tuple[int, int, Kept]] = []
+        self.kept = {}  # by where they lie
         self._whole: Window | None = None
         self.exposed = False  # code that the tape does not follow may hold it
 
@@ -109,22 +112,31 @@ class Storage:
         """What holds an array of this memory until the backward pass."""
         if array.nbytes <= SMALL:
             return array.copy()
+        offset = array.__array_interface__["data"][0] - self.address
+        key = offset, array.shape, array.strides, array.dtype
+        known = self.kept.get(key)
+        if known is not None:
+            return known[2]
         if len(self.kept) >= MOST_KEPT:
             self.release(0, self.owner.nbytes)
-        window = Window(array.__array_interface__["data"][0] - self.address, array)
+        window = Window(offset, array)
         made = Kept(array)
-        self.kept.append((window.low, window.high, made))
+        self.kept[key] = window.low, window.high, made
         return made
 
     def release(self, low: int, high: int) -> None:
         """Before a write to these bytes: copy what is kept of them."""
-        rest = []
-        for entry in self.kept:
+        for key, entry in list(self.kept.items()):
             if entry[0] < high and low < entry[1]:
                 entry[2].array = entry[2].array.copy()
-            else:
-                rest.append(entry)
-        self.kept = rest
+                del self.kept[key]
+
+    def at(self, array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+        """A view that begins ``offset`` elements after the first of an array of this memory, of its dtype;
+        strides in elements."""
+        size = array.itemsize
+        start = array.__array_interface__["data"][0] - self.address + offset * size
+        return np.ndarray(shape, array.dtype, in_memory(self.owner), start, [n * size for n in strides])
 
     def in_place(self, cotangent: Array) -> Array:
         """A cotangent of all of it, in memory as the owner is."""
@@ -160,6 +172,28 @@ def is_dense(array: Array) -> bool:
     return bool(array.size)
 
 
+class Node(Protocol):
+    """What was done to values with a derivative."""
+
+    def backward(self) -> None:
+        """Take the cotangents of its results, and add to those of what it was done to."""
+        ...
+
+    def settle(self) -> None:
+        """Copy what the backward pass needs and the program may write to from now on."""
+        ...
+
+
+class Budget(Protocol):
+    """What keeps a tape within a limit of memory."""
+
+    def add(self, nodes: list[Node], node: Any) -> None:
+        """A run of a graph was appended to ``nodes``."""
+        ...
+
+    def describe(self, nodes: list[Node]) -> str: ...
+
+
 class ReadNode:
     """A view is read."""
 
@@ -170,6 +204,9 @@ class ReadNode:
         self.parent = parent
         self.window = window
         self.out = out
+
+    def settle(self) -> None:
+        pass
 
     def backward(self) -> None:
         found, self.out.cotangent = self.out.cotangent, None
@@ -207,6 +244,9 @@ class WriteNode:
         self.value = value
         self.out = out
 
+    def settle(self) -> None:
+        pass
+
     def backward(self) -> None:
         found, self.out.cotangent = self.out.cotangent, None
         if found is None:
@@ -243,6 +283,11 @@ class CallNode:
         self.outs = outs
         self.place = place
 
+    def settle(self) -> None:
+        for kept in self.kept:
+            if type(kept) is Kept:
+                kept.array = kept.array.copy()
+
     def backward(self) -> None:
         numbers = []
         cotangents = []
@@ -275,6 +320,9 @@ class CustomNode:
         self.slots = slots
         self.outs = outs
 
+    def settle(self) -> None:
+        pass
+
     def backward(self) -> None:
         if all(out.cotangent is None for out in self.outs):
             return
@@ -296,8 +344,11 @@ def line_of(place: tuple[CodeType, int]) -> str:
 class Tape:
     """What was recorded, while the function runs that is differentiated; :meth:`close` forgets it."""
 
-    def __init__(self) -> None:
-        self.nodes: list[ReadNode | WriteNode | CallNode | CustomNode] = []
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.nodes: list[Node] = []
+        self.budget = budget
+        self.loops: Counter[object] = Counter()  # iterations of each
+        self.notes: list[str] | None = None  # for explain(), where it asks
         self.closed = False
         self.lost: NotDifferentiableError | None = None  # what was raised in the program
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
@@ -322,10 +373,15 @@ class Tape:
     def settle(self) -> None:
         """Copy what the backward pass needs and the program may write to from now on."""
         for node in self.nodes:
-            if type(node) is CallNode:
-                for kept in node.kept:
-                    if type(kept) is Kept:
-                        kept.array = kept.array.copy()
+            node.settle()
+
+    def describe(self) -> list[str]:
+        """What was recorded, a line each."""
+        lines = [f"{len(self.nodes)} nodes on the tape"]
+        lines += [f"{count} iterations of {loop}" for loop, count in self.loops.items()]
+        if self.budget is not None:
+            lines.append(self.budget.describe(self.nodes))
+        return lines
 
     def pull(
         self, slots: Sequence[tuple[Slot, Array]], wanted: Sequence[Slot], keep: bool = False
@@ -337,6 +393,8 @@ class Tape:
             made[...] = cotangent
             slot.add(made, own=True)
         nodes = self.nodes.copy() if keep else self.nodes
+        if self.notes is not None:
+            self.notes += self.describe()
         while nodes:
             nodes.pop().backward()
         found = []

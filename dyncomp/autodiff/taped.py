@@ -20,7 +20,9 @@ from ..errors import NotDifferentiableError
 from ..frontends.derivatives import PLAIN
 from ..hook import _hook
 from ..python_code.stand_ins import with_stand_ins
+from .iterations import with_iterations
 from .operations import Array
+from .runs import Budget
 from .tape import CustomNode, Slot, Tape
 from .traced import gradients_of, like, results_of
 from .tracked import Named, apply, call, fresh, is_tracked, lost, number, plain_of, slot_of, tracked_in
@@ -115,10 +117,18 @@ class _Recorder:
         return made
 
 
-def taped(made: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def taped(
+    made: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    memory_budget: int | None = None,
+    notes: list[str] | None = None,
+) -> Any:
     """``made`` of the arguments, a function that opens variables and asks for their gradient, as plain
-    Python. Raises ``NotDifferentiableError`` for what would lose a derivative."""
-    tape = Tape()
+    Python. ``memory_budget``: bytes to be saved for the backward pass of loops. ``notes``: gets what was
+    recorded, in words. Raises ``NotDifferentiableError`` for what would lose a derivative."""
+    tape = Tape(None if memory_budget is None else Budget(memory_budget))
+    tape.notes = notes
     try:
         return mapped(plain_of, _run(_Recorder(tape, keep=False), made, args, kwargs))
     finally:
@@ -178,6 +188,7 @@ def _should_follow(code: types.CodeType) -> bool:
 
 def _on_miss(function: types.FunctionType, args: object, config: object) -> _hook.Entry:
     code = with_stand_ins(function.__code__, function.__globals__, _FOLLOWED, _stand_in_for)
+    code = with_iterations(code, function)
     return _hook.Entry(None, code=code, needs_hook=True)
 
 

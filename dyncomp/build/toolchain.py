@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -86,13 +87,17 @@ _PART = re.compile(r"^#if DC_PART\((\d+)\)$", re.M)
 
 class Runner:
     """Starts compilers and waits for them. ``background``: at a low priority, in process groups of their own,
-    so that keys typed at a terminal do not reach them; ``stop`` ends them from another thread."""
+    so that keys typed at a terminal do not reach them; ``low=False``: at the program's priority all the same.
+    ``stop`` ends them from another thread. ``on_start`` is called while the first compilers run."""
 
-    def __init__(self, background: bool = False) -> None:
+    def __init__(
+        self, background: bool = False, on_start: Callable[[], None] | None = None, *, low: bool = True
+    ) -> None:
         self.background = background
+        self.on_start = on_start
         self.stopped = False
         self.running: list[subprocess.Popen[bytes]] = []
-        nice = shutil.which("nice") if background else None
+        nice = shutil.which("nice") if background and low else None
         self.prefix = () if nice is None else (nice, "-n", "10")
 
     def run(
@@ -107,12 +112,15 @@ class Runner:
         try:
             for command in commands:
                 started.append(self._start(command))
+            if self.on_start is not None:
+                on_start, self.on_start = self.on_start, None
+                on_start()
             if when_slow is not None:
                 try:
-                    started[0][0].wait(_SLOW_SECONDS)
+                    _wait(started[0][0], _SLOW_SECONDS)
                 except subprocess.TimeoutExpired:
                     when_slow()
-            return [(process.wait(seconds), _text(output)) for process, output in started]
+            return [(_wait(process, seconds), _text(output)) for process, output in started]
         finally:
             for process, output in started:
                 self._end(process)
@@ -156,6 +164,21 @@ class Runner:
             os.killpg(process.pid, signal.SIGKILL)  # with the parts that the compiler started
         except ProcessLookupError:
             return
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> int:
+    """As ``process.wait(seconds)``, which with a limit looks every 50 ms only."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not Linux, or it has been waited for
+        return process.wait(seconds)
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        ended = poll.poll(seconds * 1e3)
+    finally:
+        os.close(handle)
+    return process.wait(None if ended else 0)
 
 
 def _text(output: Any) -> str:

@@ -7,6 +7,7 @@ import time
 import types
 from typing import Any
 
+from ..collector import few_collections
 from ..errors import (
     ConstraintError,
     GraphBreakError,
@@ -73,7 +74,8 @@ class _Attempt:
 def on_miss(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
     try:
-        return _new_entry(function, args, config)
+        with few_collections():
+            return _new_entry(function, args, config)
     except BaseException as error:
         entry = raising_entry(function, error, config)
         if entry is None:
@@ -356,7 +358,7 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         if isinstance(v, ArrayValue) and v.source is not None and v.ref.kind == "array"
     ]
     if mutated and len(arrays) > 1:
-        sources = tuple(v.source for v in arrays)
+        sources = tuple(v.memory_at for v in arrays)
         written = tuple(i for i, v in enumerate(arrays) if v.ref.var.name in mutated)
         tracer.guard(None, Kind.NO_OVERLAP, NoOverlap(sources, written))  # type: ignore[arg-type]
     changed = [v for v in tracer.mutated if isinstance(v, _MUTABLE)]

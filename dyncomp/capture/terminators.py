@@ -205,7 +205,7 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
         del frame.trips[inner]  # loops inside begin anew
     frame.trips[target] = trips
     options = tracer.config.options
-    if trips <= options.unroll_limit and len(tracer.builder.nodes) <= _most_nodes(tracer):
+    if trips <= options.unroll_limit and len(tracer.builder.nodes) <= _most_nodes(tracer, frame):
         return
     if _unrolls_further(tracer, frame, target, trips):
         return
@@ -219,10 +219,12 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
     _break_loop(tracer, frame, frame_start, None)
 
 
-def _most_nodes(tracer: Tracer) -> int:
+def _most_nodes(tracer: Tracer, frame: Frame) -> int:
     """Nodes of the graph up to which loops are unrolled: many inside of a loop over the layers of a network,
     whose number says nothing of the loops within a layer."""
-    limit: int = tracer.config.options.unroll_ops
+    limit = tracer.config.most_unrolled
+    if limit is None or tracer.config.is_trusted(frame.globals[0].get("__name__", "")):
+        limit = tracer.config.options.unroll_ops
     return LAYERS * LAYERS * limit if any(frame.layers for frame in tracer.frames) else limit
 
 
@@ -232,7 +234,7 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     loop = frame.info.loop_at(target)
     if target in frame.layers:
         few = trips <= LAYERS * tracer.config.options.unroll_limit
-        return few and len(tracer.builder.nodes) <= _most_nodes(tracer)
+        return few and len(tracer.builder.nodes) <= _most_nodes(tracer, frame)
     if goes_on_idle(tracer, frame, target, trips):
         return True
     if loop is None or not (loop.suspends or target in frame.unrolled):

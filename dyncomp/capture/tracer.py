@@ -31,7 +31,7 @@ from .environment.warnings_at_capture import quietly
 from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
-from .guards.source import LocalSource, Source
+from .guards.source import AttrSource, LocalSource, Source
 from .lifetimes.finalized import Watched
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
@@ -63,7 +63,8 @@ class Tracer:
         self.env.locate = lambda: (self.loc, under_way(self.frames))
         self.builder = GraphBuilder(config.table, self.env)
         self.builder.device = decisions.device
-        self.tx = TraceContext(self.builder, module=self._module)
+        self.tx = TraceContext(self.builder, module=self._module, changes=self._changes)
+        self.tx.attribute = self._attribute
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()
         # by id: the guard, and the instruction that asked for it
@@ -332,6 +333,21 @@ class Tracer:
         return TupleValue(items)
 
     # -- frontends ----------------------------------------------------------------------------
+    def _attribute(self, ref: ArrayRef, name: str) -> object:
+        obj = self.input_objects.get(ref.var.name)
+        source = self.array_value(ref).source
+        if obj is None or source is None:
+            raise Unsupported(f"{name} of a tensor that is not the program's")
+        found = getattr(obj, name)
+        if found is not None and type(found) is not bool:
+            raise Unsupported(f"{name} of a tensor is a {type(found).__name__}")
+        self.guard(AttrSource(source, name), Kind.IS, found)
+        return found
+
+    def _changes(self) -> tuple[int, object]:
+        written = tuple(map(id, self.global_writes.values()))
+        return len(self.draws), (self.outside_changes - len(self.draws), written)
+
     def _module(self) -> str:
         """The name of the module of the code that capture is in."""
         return str(self.frames[-1].globals[0].get("__name__", "")) if self.frames else ""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..device import CPU
-from ..dtypes import uint64
+from ..dtypes import from_numpy, uint64
 from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
 from ..frontends.base import ArrayRef, Frontend
@@ -113,6 +113,8 @@ def _wrap(tracer: Tracer, obj: object, source: Source) -> Value:
     exact = _EXACT.get(type(obj))
     if exact is not None:
         return exact(tracer, obj, source)
+    if tracer.config.holder is not None and type(obj) is tracer.config.holder[0]:
+        return _wrap_held(tracer, obj, source)
     for frontend in tracer.config.frontends:
         if type(obj) in frontend.array_types or frontend.accepts(type(obj)):
             return wrap_array(tracer, frontend, obj, source)
@@ -491,7 +493,26 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
 
 
 # -- arrays -----------------------------------------------------------------------------------------
-def wrap_array(tracer: Tracer, frontend: Frontend, obj: object, source: Source) -> Value:
+def _wrap_held(tracer: Tracer, obj: object, source: Source) -> Value:
+    """What an object holds (see ``CaptureConfig.holder``); the object is the graph's input."""
+    assert tracer.config.holder is not None
+    pytype, name = tracer.config.holder
+    tracer.guard(source, Kind.TYPE_IS, pytype)
+    held, place = getattr(obj, name), AttrSource(source, name)
+    frontend = tracer.config.frontends[0]
+    if isinstance(held, (float, complex)) and not isinstance(held, np.generic):
+        tracer.guard(place, Kind.TYPE_IS, type(held))
+        return _scalar_input(tracer, frontend, "python", np.dtype(type(held)), type(held), source, True)
+    value = wrap_array(tracer, frontend, held, place, True)
+    if not isinstance(value, ArrayValue):
+        return OpaqueValue(obj, source, value.describe())
+    value.source, value.held_at = source, place
+    return value
+
+
+def wrap_array(
+    tracer: Tracer, frontend: Frontend, obj: object, source: Source, differentiated: bool = False
+) -> Value:
     """Make an array or an array scalar an input of the graph."""
     tracer.assume_state(frontend)
     try:
@@ -502,7 +523,9 @@ def wrap_array(tracer: Tracer, frontend: Frontend, obj: object, source: Source) 
         _guard_extra(tracer, facts, source)
         return _refused_array(tracer, obj, source, facts.refused)
     if facts.kind == "scalar":
-        return _wrap_scalar(tracer, frontend, obj, facts, source)
+        tracer.guard(source, Kind.NUMPY_SCALAR, facts.pytype)
+        dtype = facts.dtype.numpy
+        return _scalar_input(tracer, frontend, "scalar", dtype, facts.pytype, source, differentiated)
     if not facts.aligned:
         return _refused_array(tracer, obj, source, "an array whose memory is not aligned")
     here = tracer.builder.device
@@ -516,7 +539,8 @@ def wrap_array(tracer: Tracer, frontend: Frontend, obj: object, source: Source) 
     index = len(tracer.builder.inputs)
     shape, strides = array_dims(tracer, obj, facts, source, index)
     type_ = ArrayType(facts.dtype, shape, strides, facts.device)
-    differentiated = ("requires_grad", True) in facts.extra and facts.dtype.is_inexact
+    differentiated |= ("requires_grad", True) in facts.extra
+    differentiated &= facts.dtype.is_inexact
     var = tracer.builder.add_input(type_, "array", source.expr(), differentiated)
     ref = ArrayRef(var, "array", frontend.name, not facts.writeable)
     value = ArrayValue(ref, facts.pytype, source)
@@ -564,12 +588,21 @@ def _refused_array(tracer: Tracer, obj: object, source: Source, reason: str) -> 
     return OpaqueValue(obj, source, reason)
 
 
-def _wrap_scalar(tracer: Tracer, frontend: Frontend, obj: object, facts: Facts, source: Source) -> Value:
-    tracer.guard(source, Kind.NUMPY_SCALAR, facts.pytype)
-    type_ = ArrayType(facts.dtype, (), (), facts.device)
-    var = tracer.builder.add_input(type_, "scalar", source.expr())
-    ref = ArrayRef(var, "scalar", frontend.name)
-    value = ArrayValue(ref, facts.pytype, source)
+def _scalar_input(
+    tracer: Tracer,
+    frontend: Frontend,
+    kind: str,
+    dtype: np.dtype[Any],
+    pytype: type,
+    source: Source,
+    differentiated: bool,
+) -> Value:
+    known = from_numpy(dtype)
+    assert known is not None
+    differentiated &= known.is_inexact
+    var = tracer.builder.add_input(ArrayType(known, (), ()), "scalar", source.expr(), differentiated)
+    ref = ArrayRef(var, kind, frontend.name)
+    value = ArrayValue(ref, pytype, source)
     tracer.inputs.append(value)
     tracer.by_ref[ref] = value
     return value

@@ -349,7 +349,10 @@ class TraceContext:
     ``modes``: what blocks of the captured code that it is in have set (``Frontend.mode_of``).
     ``module()``: the name of the module whose code makes the call.
     ``draw(call)``: what a ``DrawingCall`` gives; it is made before the graph, in the order of the program.
-    ``require(ref)``: the graph raises, so that the original runs, unless the one element is true."""
+    ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
+    ``changes()``: how many random numbers were drawn so far, and what else differs where something that was
+    there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
+    C, which is guarded."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
@@ -359,6 +362,8 @@ class TraceContext:
     module: Callable[[], str] = lambda: ""
     draw: Callable[[DrawingCall], ArrayRef] | None = None
     require: Callable[[ArrayRef], None] | None = None
+    changes: Callable[[], tuple[int, object]] = lambda: (0, None)
+    attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
 
     @property
     def ops(self) -> Ops:
@@ -450,6 +455,10 @@ class Frontend(Protocol):
 
     def implementation_of(self, fn: object) -> Any:
         """The Python function behind a C-level dispatcher of the library, ``None`` where there is none."""
+        ...
+
+    def stand_in_for(self, fn: object) -> Any:
+        """The Python function that is followed in place of a Python function of the library, or ``None``."""
         ...
 
     def state_guard(self) -> StateGuard | None:

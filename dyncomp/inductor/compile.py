@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..build.kernel_cache import open_cache
 from ..build.library import Library, load_vector_math
-from ..build.toolchain import find_toolchain
+from ..build.toolchain import Runner, find_toolchain
 from ..comments import in_comment
 from ..dataclass import dataclass, field
 from ..device import CPU
@@ -151,11 +151,13 @@ def compile_graph(
     examples: Sequence[Any] = (),
     edit: Callable[[str], str] | None = None,
     on_status: object = None,
+    runner: Runner | None = None,
 ) -> CompiledArtifact:
     """Compile a functional graph of prims for the device that its arrays are on. ``owner`` (an ``ArrayOwner``
     of ``frontends.base``) says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune
     on under ``mode="max-autotune"``. ``edit``: gets the C++ or Triton code and returns what is to be built.
-    ``on_status``: what is told of floating-point errors, on the CPU (``LaunchPlan``).
+    ``on_status``: what is told of floating-point errors, on the CPU (``LaunchPlan``). ``runner``: what starts
+    the C++ compiler.
 
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
@@ -166,7 +168,7 @@ def compile_graph(
         set_num_threads(options.num_threads)
     if owner is not None and owner.threads:
         share_threads_of(owner.threads)
-    maker = _Maker(graph, options, owner, timed, edit, on_status)
+    maker = _Maker(graph, options, owner, timed, edit, on_status, runner)
     made = maker.make(DEFAULT)
     if options.mode == "max-autotune" and made.source:
         made = timed("autotune", lambda: maker.tuned(made, examples))
@@ -191,8 +193,10 @@ class _Maker:
         timed: _Timer,
         edit: Callable[[str], str] | None = None,
         on_status: object = None,
+        runner: Runner | None = None,
     ) -> None:
         self.options = options
+        self.runner = runner
         self.on_status = on_status
         self.owner = owner
         self.timed = timed
@@ -222,7 +226,9 @@ class _Maker:
         fast = self.options.tier == "fast-first" and self.options.mode != "max-autotune"
         chosen = toolchain.with_flags(form.flags) if form.flags else toolchain
         try:
-            first = timed("build", lambda: first_build(source, planned.module, chosen, cache, fast))
+            first = timed(
+                "build", lambda: first_build(source, planned.module, chosen, cache, fast, self.runner)
+            )
         except RejectedCode as error:
             if source == generated:
                 raise

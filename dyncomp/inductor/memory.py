@@ -6,6 +6,8 @@ order of steps, which a single pass over them keeps simple). Symbolic sizes reus
 
 from __future__ import annotations
 
+import bisect
+import heapq
 from collections.abc import Sequence
 
 from ..dataclass import dataclass, field
@@ -73,29 +75,64 @@ def plan_memory(touched: Sequence[Sequence[Storage]]) -> MemoryPlan:
 
 def _pack(plan: MemoryPlan, lives: Sequence[Lifetime]) -> None:
     """Best fit into the gaps between the temporaries that are alive."""
-    active: list[tuple[int, int, int]] = []  # (offset, end, last step)
-    top = 0
+    ends: list[tuple[int, int, int]] = []  # a heap of (last step, start, end)
+    gaps = _Gaps()
     for life in lives:
+        while ends and ends[0][0] < life.first:
+            _, start, end = heapq.heappop(ends)
+            gaps.give_back(start, end)
         size = hint(bytes_of(life.storage))
-        active = [block for block in active if block[2] >= life.first]
-        offset = _gap(active, size)
+        offset = gaps.take(size)
         plan.offsets[id(life.storage)] = offset
-        active.append((offset, offset + size, life.last))
-        active.sort()
-        top = max(top, offset + size)
-    plan.size = top
+        if size:
+            heapq.heappush(ends, (life.last, offset, offset + size))
+    plan.size = gaps.most
 
 
-def _gap(active: Sequence[tuple[int, int, int]], size: int) -> int:
-    best: int | None = None
-    best_size = 0
-    end = 0
-    for start, stop, _ in active:
-        gap = start - end
-        if gap >= size and (best is None or gap < best_size):
-            best, best_size = end, gap
-        end = max(end, stop)
-    return end if best is None else best
+class _Gaps:
+    """Free memory: gaps between blocks in use, and all that is behind the last of these, from ``tail`` on.
+    ``most``: how far it was ever used."""
+
+    def __init__(self) -> None:
+        self.tail = self.most = 0
+        self.by_size: list[tuple[int, int]] = []  # (size, start), sorted
+        self.end_of: dict[int, int] = {}
+        self.start_of: dict[int, int] = {}
+
+    def take(self, size: int) -> int:
+        """The smallest gap that is large enough, the first of equal ones: where it starts."""
+        place = bisect.bisect_left(self.by_size, (size, 0))
+        if place == len(self.by_size):
+            start, self.tail = self.tail, self.tail + size
+            self.most = max(self.most, self.tail)
+            return start
+        found, start = self.by_size[place]
+        self._drop(start, start + found)
+        if found > size:
+            self._add(start + size, start + found)
+        return start
+
+    def give_back(self, start: int, end: int) -> None:
+        if end in self.end_of:
+            after = self.end_of[end]
+            self._drop(end, after)
+            end = after
+        if start in self.start_of:
+            before = self.start_of[start]
+            self._drop(before, start)
+            start = before
+        if end == self.tail:
+            self.tail = start
+        else:
+            self._add(start, end)
+
+    def _add(self, start: int, end: int) -> None:
+        bisect.insort(self.by_size, (end - start, start))
+        self.end_of[start], self.start_of[end] = end, start
+
+    def _drop(self, start: int, end: int) -> None:
+        del self.by_size[bisect.bisect_left(self.by_size, (end - start, start))]
+        del self.end_of[start], self.start_of[end]
 
 
 def _reuse(plan: MemoryPlan, lives: Sequence[Lifetime]) -> None:

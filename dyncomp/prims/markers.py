@@ -21,6 +21,8 @@ from .kit import Array
 from .opdef import Extern, Marker, OpDef, Sample, Tolerance
 from .shape_samples import copy_samples
 
+# A derivative of values by variables, in reverse and in forward mode.
+GRADIENT, TANGENT = "gradient", "tangent"
 # The begin and the end of what is computed again where its derivative is, and what comes after a cotangent.
 BEGIN = "checkpoint_begin"
 END = "checkpoint_end"
@@ -28,6 +30,8 @@ AFTER = "after"
 # The view through which no derivative goes, and the marker that derivatives go through in their own way.
 STOP = "stop_gradient"
 CUSTOM = "custom_gradient"
+# The same, but derivatives of the gradients go through the marked values.
+FUNCTION = "custom_function"
 # An element of a batch, and values for the whole batch.
 ELEMENT, BATCH = "element", "batch"
 
@@ -60,6 +64,10 @@ def custom_meta(*types: ArrayType, outputs: int) -> Types:
     rest = types[2 * outputs :]
     _check_like(rest[: len(rest) // 2], rest[len(rest) // 2 :], "gradient")
     return types[:outputs]
+
+
+def function_meta(*types: ArrayType, outputs: int) -> Types:
+    return types if len(types) == outputs else custom_meta(*types, outputs=outputs)
 
 
 def element_meta(whole: ArrayType) -> ArrayType:
@@ -113,7 +121,7 @@ def _is_no_value(*arrays: object, **params: Any) -> NoReturn:
 
 ROWS = (
     OpDef(
-        "gradient",
+        GRADIENT,
         ("outputs",),
         gradient_meta,
         _is_no_value,
@@ -123,7 +131,7 @@ ROWS = (
         doc="Of `outputs` values, as many cotangents, and variables: the gradients by the variables.",
     ),
     OpDef(
-        "tangent",
+        TANGENT,
         ("outputs",),
         tangent_meta,
         _is_no_value,
@@ -142,6 +150,17 @@ ROWS = (
         no_derivative="a function with a custom_vjp has none in forward mode",
         doc="Of `outputs` values, a stand-in for the cotangent of each, gradients made of the stand-ins, and "
         "what they are gradients by: the values, with these gradients.",
+    ),
+    OpDef(
+        FUNCTION,
+        ("outputs",),
+        function_meta,
+        _is_no_value,
+        lower=Marker(),
+        dtypes=ALL,
+        no_derivative="a function with a backward of its own has none in forward mode",
+        doc="As `custom_gradient`; what comes after the first stand-in sees, in the place of the values, "
+        "those of the marker: a second derivative goes through it again. Of values alone: these values.",
     ),
     OpDef(
         ELEMENT,

@@ -105,7 +105,7 @@ class LoopBody:
         return self._encoded
 
 
-class _Variables:
+class Variables:
     """Which locals an iteration takes, gives back, and keeps as sentinels."""
 
     def __init__(
@@ -171,7 +171,7 @@ def make_loop_body(
         raise Unsupported("a loop that yields or awaits", break_id=BREAK_ID)
     region = find_region(canonical, loop)
     _check_super(canonical, region)
-    variables = _Variables(canonical, loop, region, bound, start)
+    variables = Variables(canonical, loop, region, bound, start)
     args = _body_arguments(loop, region, variables)
     made, may_return = _assemble_body(canonical, loop, region, variables, args)
     return LoopBody(
@@ -199,7 +199,7 @@ def _check_super(code: CanonicalCode, region: Region) -> None:
         raise Unsupported("super() in a loop body", break_id=BREAK_ID)
 
 
-def _body_arguments(loop: Loop, region: Region, variables: _Variables) -> tuple[Arg, ...]:
+def _body_arguments(loop: Loop, region: Region, variables: Variables) -> tuple[Arg, ...]:
     item = [Arg("item", 0)] if loop.kind == "for" else []
     stack = [Arg("stack", slot) for slot in sorted(region.read_slots)]
     return (*item, *stack, *(Arg("local", name) for name in variables.arguments))
@@ -212,7 +212,7 @@ def _variable(arg: Arg, item: str, stack_prefix: str) -> str:
 
 
 def _assemble_body(
-    code: CanonicalCode, loop: Loop, region: Region, variables: _Variables, args: tuple[Arg, ...]
+    code: CanonicalCode, loop: Loop, region: Region, variables: Variables, args: tuple[Arg, ...]
 ) -> tuple[CanonicalCode, bool]:
     assembly = Assembly(unsure_cells(code))
     places, catches = places_and_catches(code)
@@ -221,7 +221,7 @@ def _assemble_body(
     assembly.loc = code.instructions[loop.header].loc
     assembly.emit("RESUME", 0)
     names = [_variable(arg, item, stack_prefix) for arg in args]
-    _emit_sentinels(assembly, variables.sentinels.difference(names))
+    emit_sentinels(assembly, variables.sentinels.difference(names))
     for slot in range(loop.depth):
         if slot in region.read_slots:
             assembly.emit("LOAD_FAST", f"{stack_prefix}{slot}")
@@ -241,7 +241,7 @@ def _assemble_body(
     return made, may_return
 
 
-def _emit_sentinels(assembly: Assembly, names: Collection[str]) -> None:
+def emit_sentinels(assembly: Assembly, names: Collection[str]) -> None:
     for name in sorted(names):
         assembly.emit("LOAD_CONST", UNBOUND)
         assembly.emit("STORE_FAST", name)
@@ -251,7 +251,7 @@ def _emit_region(
     assembly: Assembly,
     code: CanonicalCode,
     region: Region,
-    variables: _Variables,
+    variables: Variables,
     places: Places,
     catches: Catches,
     stubs: dict[int, Label],
@@ -277,7 +277,7 @@ def _emit_region(
         if instr.op in JUMPS:
             assembly.emit(instr.op, _resolve(region, instr.index, instr.arg, places, stubs))
         else:
-            _emit_checked(assembly, instr, variables)
+            emit_checked(assembly, instr, variables)
         if instr.op in NO_FALLTHROUGH:
             continue
         after = index + 1
@@ -293,7 +293,7 @@ def _resolve(region: Region, source: int, target: int, places: Places, stubs: di
     return places[target] if k is None else stubs[k]
 
 
-def _emit_checked(assembly: Assembly, instr: Instr, variables: _Variables) -> None:
+def emit_checked(assembly: Assembly, instr: Instr, variables: Variables) -> None:
     """Copy an instruction, looking for the sentinel before it reads a maybe unbound local."""
     op, name = instr.op, instr.arg
     assembly.emit_check(instr)
@@ -325,7 +325,7 @@ def _emit_check(assembly: Assembly, name: str) -> None:
     assembly.mark(bound)
 
 
-def _emit_stubs(assembly: Assembly, stubs: dict[int, Label], variables: _Variables) -> None:
+def _emit_stubs(assembly: Assembly, stubs: dict[int, Label], variables: Variables) -> None:
     assembly.loc = NO_LOC
     for k, label in stubs.items():
         assembly.mark(label)
@@ -336,7 +336,7 @@ def _emit_stubs(assembly: Assembly, stubs: dict[int, Label], variables: _Variabl
         assembly.emit("RETURN_VALUE")
 
 
-def _emit_failure(assembly: Assembly, failed: Catch, variables: _Variables) -> None:
+def _emit_failure(assembly: Assembly, failed: Catch, variables: Variables) -> None:
     """Give the exception (which the machine puts on the stack) back with the locals that a handler reads."""
     assembly.mark(failed.target)
     assembly.emit("LOAD_CONST", FAILED)
@@ -377,7 +377,7 @@ def make_loop_driver(
     """
     canonical = canonical_of(code)
     region = find_region(canonical, loop)
-    variables = _Variables(canonical, loop, region, bound, start)
+    variables = Variables(canonical, loop, region, bound, start)
     passed = (*needed_locals(canonical, loop.header, bound, start), *keep)
     given = argument_order(canonical, loop.depth, passed, unbound_slots, {})
     assembly = Assembly(unsure_cells(canonical))
@@ -386,9 +386,9 @@ def make_loop_driver(
     emit_prologue(assembly, canonical, loop.header, places, loop.depth, given, {}, begin)
     assembly.mark(begin)
     taken = {arg.key for arg in given if arg.kind == "local"}
-    _emit_sentinels(assembly, variables.sentinels - taken)
-    assembly.emit("JUMP", places[loop.header])
-    temporaries = _emit_driver(
+    emit_sentinels(assembly, variables.sentinels - taken)
+    assembly.mark(places[loop.header])
+    temporaries = emit_driver(
         assembly, canonical, loop, body, body_callable, variables, places, catches, resumes or {}
     )
     if unbound_slots:
@@ -406,7 +406,7 @@ def make_loop_driver(
         if instr.op in JUMPS:
             assembly.emit(instr.op, places[instr.arg])
         else:
-            _emit_checked(assembly, instr, variables)
+            emit_checked(assembly, instr, variables)
         if instr.index + 1 == loop.header and instr.op not in NO_FALLTHROUGH:
             assembly.emit("JUMP", places[loop.header])
     assembly.mark(places[-1])
@@ -415,26 +415,25 @@ def make_loop_driver(
     return Continuation(encode(made), made, loop.header, given, made.freevars, canonical.cellvars)
 
 
-def _emit_driver(
+def emit_driver(
     assembly: Assembly,
     code: CanonicalCode,
     loop: Loop,
     body: LoopBody,
     body_callable: object,
-    variables: _Variables,
+    variables: Variables,
     places: Places,
     catches: Catches,
     resumes: Mapping[int, ResumeTarget],
 ) -> set[str]:
-    """The loop itself: entered at ``places[loop.header]``, left to the places of the original code or to what
-    ``resumes`` says."""
+    """The loop itself, entered here, left to the places of the original code or to what ``resumes`` says.
+    Returns the names of the temporaries."""
     ways_out = {target: Label() for target in resumes}
     function, item = fresh_prefix(code, ".body"), fresh_prefix(code, ".item")
     header = code.instructions[loop.header]
     again = Label()
     assembly.loc = header.loc
     assembly.catch = catches[loop.header]
-    assembly.mark(places[loop.header])
     emit_bound(assembly, body_callable, body.freevars)
     assembly.emit("STORE_FAST", function)
     assembly.mark(again)
@@ -468,7 +467,7 @@ def _emit_driver(
 def _emit_dispatch(
     assembly: Assembly,
     body: LoopBody,
-    variables: _Variables,
+    variables: Variables,
     again: Label,
     places: Places,
     ways_out: dict[int, Label],

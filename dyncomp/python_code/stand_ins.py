@@ -39,7 +39,7 @@ def with_stand_ins(
             start -= 1
         begin, end = instructions[start].offset, instructions[last + 1].offset
         made = _call_of_constant(len(constants))
-        if start == last and first.opname == "LOAD_FAST":
+        if first.opname == "LOAD_FAST" and instructions[start - 1].opname == "PUSH_NULL":
             made = _load_constant(len(constants))  # a NULL is there
         if len(made) <= end - begin:
             nop = bytes((dis.opmap["NOP"], 0))
@@ -86,6 +86,7 @@ def _loaded(
             as_method = bool((step.arg or 0) & 1)
         value = vars(value).get(str(step.argval))
     called |= as_method
+    called |= first.opname == "LOAD_FAST" and before.opname == "PUSH_NULL" and last > start
     following = instructions[last + 1]
     if not called and following.opname == "PUSH_NULL" and not following.is_jump_target:
         called, last = True, last + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,8 @@ from ..api import SESSION, compile_with
 from ..capture.breaks import BreakRecord
 from ..capture.entries.config import CaptureConfig
 from ..capture.entries.records import EntryRecord
-from ..capture.guards.guard import Guard
+from ..capture.guards.guard import Guard, Kind
+from ..capture.guards.source import LocalSource
 from ..capture.policy.fallback import resting
 from ..capture.policy.stance import current_stance
 from ..dataclass import dataclass
@@ -24,13 +26,15 @@ from .html import page
 
 @dataclass
 class Explanation:
-    """The report of one call. ``str()`` gives it in words.
+    """The report of one call. ``str()`` says in at most 60 lines what became of it, or, where ``verbose``,
+    all of :meth:`details`.
 
     ``result``: what the call returned; ``error``: the exception that it raised instead (without its
     traceback, which would keep the program's objects), else ``None``. ``entries``: one per captured frame (a
     continuation after a graph break and a loop's body are frames of their own). ``skipped``: frames that run
     as plain Python. ``stance``: that of the call. ``fallbacks``: how often the original ran because a graph
     raised. ``native_loops``: the loops over single numbers that are, or could be, compiled as a whole.
+    ``tape``: how the derivative of what is no single graph was recorded.
     """
 
     result: Any
@@ -40,6 +44,8 @@ class Explanation:
     stance: str = "default"
     fallbacks: int = 0
     native_loops: tuple[NativeLoopRecord, ...] = ()
+    verbose: bool = False
+    tape: tuple[str, ...] = ()
 
     @property
     def graphs(self) -> list[Graph]:
@@ -94,15 +100,21 @@ class Explanation:
         if self.native_loops:
             loops = "\n".join(record.describe() for record in self.native_loops)
             found.append((f"loops over single numbers: {len(self.native_loops)}", loops))
+        if self.tape:
+            found.append(("derivatives by a tape", "\n".join(self.tape)))
         if self.skipped:
             skips = "\n".join(_skip_text(*skip) for skip in self.skipped)
             found.append((f"left to plain Python: {len(self.skipped)} frames", skips))
         return found
 
-    def __str__(self) -> str:
+    def details(self) -> str:
+        """All guards, graphs, passes, kernels and sources."""
         parts = ["\n".join([self.summary(), *self.notes()])]
         parts += [f"=== {heading}\n{text}" for heading, text in self.sections()]
         return "\n\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.details() if self.verbose else overview(self)
 
     def html(self) -> str:
         """The report as a page of its own; notebooks show it by themselves."""
@@ -112,6 +124,99 @@ class Explanation:
         return self.html()
 
     __repr__ = __str__
+
+
+# -- at a glance ----------------------------------------------------------------------------------------
+_MOST_FRAMES, _MOST_BREAKS, _MOST_PLAIN, _MOST_SUBJECTS = 10, 4, 5, 8
+
+
+def overview(report: Explanation) -> str:
+    """What became of the call, in at most 60 lines: what is compiled, what is not and why, what it costs."""
+    lines = [_verdict(report), report.summary(), *report.notes(), *_costs(report)]
+    lines += _some("tape:", report.tape, _MOST_FRAMES)
+    lines += _some("compiled:", [_frame_line(e) for e in report.entries], _MOST_FRAMES)
+    kinds = Counter(b.id for b in report.breaks)
+    distinct = {(b.id, b.loc): b for b in report.breaks}
+    if distinct:
+        lines.append("not compiled: " + ", ".join(f"{n} x {kind}" for kind, n in kinds.most_common(6)))
+        for record in [*distinct.values()][:_MOST_BREAKS]:
+            lines += _indented(record.describe()).splitlines()[:6]
+        if len(distinct) > _MOST_BREAKS:
+            lines.append(f"    and at {len(distinct) - _MOST_BREAKS} other places: see .breaks")
+    plain = list(dict.fromkeys(_skip_text(*skip) for skip in report.skipped))
+    lines += _some("left to plain Python:", plain, _MOST_PLAIN)
+    lines += _some("recompiled because:", [e.missed for e in report.recompiles], _MOST_PLAIN)
+    lines += _some("used again while these are as they were:", _subjects(report.guards), _MOST_SUBJECTS)
+    lines.append("More: .details() (everything), .guards, .graphs, .kernels, .breaks, .html()")
+    return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)
+
+
+_WIDTH = 160
+
+
+def _verdict(report: Explanation) -> str:
+    if report.tape:
+        return "The derivative is of no single graph: a tape records the call as it runs."
+    worked = [e for e in report.entries if e.graph is not None]
+    if not worked and not any(record.is_native for record in report.native_loops):
+        return "Nothing is compiled: the call runs as plain Python."
+    if not report.breaks and not report.skipped:
+        return "All of the call is compiled." if len(worked) == 1 else "The call is compiled, in pieces."
+    count = len({(b.id, b.loc) for b in report.breaks}) + len(report.skipped)
+    places = "one place is" if count == 1 else f"{count} places are"
+    return f"A part of the call is compiled; {places} left to plain Python (below)."
+
+
+def _costs(report: Explanation) -> list[str]:
+    """Time to compile, memory of temporaries, and what gradients save."""
+    seconds = sum(e.seconds for e in report.entries)
+    lines = [f"It took {seconds:.2f} s to compile, once; a call checks {len(report.guards)} guards first."]
+    artifacts = [getattr(e.compiled, "artifact", None) for e in report.entries]
+    temporaries = sum(getattr(a, "temp_bytes", 0) for a in artifacts)
+    if temporaries:
+        lines.append(f"Temporary arrays take {temporaries:,} bytes.")
+    for entry in report.entries:
+        pair = getattr(entry.compiled, "gradients", None)
+        if pair is not None:
+            saved, *_, again = pair.describe().splitlines()
+            size = saved.removeprefix("saved").strip()
+            lines.append(f"Gradients of {entry.name}: {size} are saved for backward(); {again}.")
+    return lines
+
+
+def _frame_line(entry: EntryRecord) -> str:
+    if entry.graph is None:
+        return f"{entry.name} at {entry.loc}: no array work"
+    kernels = len(_kernels(entry))
+    made = f"{len(entry.graph.nodes)} operations" + (f" in {kernels} kernels" if kernels else "")
+    return f"{entry.name} at {entry.loc}: {made}, {entry.seconds * 1e3:.0f} ms"
+
+
+def _some(heading: str, lines: Sequence[str], most: int) -> list[str]:
+    if not lines:
+        return []
+    rest = [f"    … and {len(lines) - most} more"] if len(lines) > most else []
+    return [heading, *(f"    {line.splitlines()[0]}" for line in lines[:most]), *rest]
+
+
+def _subjects(guards: Sequence[Guard]) -> list[str]:
+    """The variables that guards are of: that of an array in words, of others how many there are."""
+    found: dict[str, list[Guard]] = defaultdict(list)
+    for guard in guards:
+        root = None if guard.source is None else guard.source.root()
+        is_named = isinstance(root, LocalSource) and not root.local.startswith(".")
+        found[root.expr() if is_named and root is not None else ""].append(guard)
+    arrays = (Kind.ARRAY, Kind.TORCH_TENSOR)
+    lines = []
+    for name, group in found.items():
+        own = [g for g in group if g.kind in arrays and g.source is not None and g.source.expr() == name]
+        if own:
+            lines.append(str(own[0]))
+    for name, group in sorted(found.items(), key=lambda item: -len(item[1])):
+        if not any(line.startswith(f"{name}:") for line in lines):
+            count = f"{len(group)} guard{'s' if len(group) > 1 else ''}"
+            lines.append(f"{name or 'modules, sizes and settings'}: {count}")
+    return lines
 
 
 def _native_text(loops: Sequence[NativeLoopRecord]) -> str:
@@ -192,9 +297,10 @@ def _compiled_again(f: object) -> tuple[Callable[..., Any], CaptureConfig] | Non
     return found[1]() if found is not None and found[0] is f else None
 
 
-def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation]:
+def explain(f: Callable[..., Any], verbose: bool = False, **settings: Any) -> Callable[..., Explanation]:
     """A function that runs ``f`` once, compiled afresh with ``settings`` (as for ``compile``), and returns
-    an :class:`Explanation` of what happened. The call has all its effects. What it raises is in the report;
+    an :class:`Explanation` of what happened, which prints at most
+    60 lines, or everything (``verbose``). The call has all its effects. What it raises is in the report;
     ``GraphBreakError``, ``KeyboardInterrupt`` and the like are raised. No capture waits (``patience_us``)."""
 
     def run(*args: object, **kwargs: object) -> Explanation:
@@ -223,6 +329,8 @@ def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation
             current_stance(),
             fallbacks,
             tuple(records.native_loops),
+            verbose,
+            tuple(records.tapes),
         )
 
     return run

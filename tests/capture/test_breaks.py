@@ -70,8 +70,8 @@ def test_explain_and_stats_tell_of_it(break_id, capsys):
     assert dyncomp.stats()["breaks"][break_id] >= 1
     if report is not None:
         assert break_id in [b.id for b in report.breaks]
-        assert f"[{break_id}]" in str(report)
-        assert reason in str(report)
+        assert f"[{break_id}]" in report.details()
+        assert reason in report.details()
 
 
 def test_a_break_in_an_inlined_call_has_the_whole_stack():

@@ -208,7 +208,7 @@ def test_limited_functions_show_in_explain():
         return [per_key(x + 1, key) for key in ("a", "b")]
 
     report = dyncomp.explain(f, backend="eager")(vec())
-    assert "recompilation limit" not in str(report)
+    assert "recompilation limit" not in report.details()
 
     def many(x):
         out = []
@@ -218,7 +218,7 @@ def test_limited_functions_show_in_explain():
         return out
 
     report = dyncomp.explain(many, backend="eager", options={"recompile_limit": 2})(vec())
-    text = str(report)
+    text = report.details()
     assert "recompilation limit (2)" in text
     assert "the guard that kept failing" in text
 
@@ -266,4 +266,4 @@ def test_the_limit_on_all_pieces_of_a_function(caplog):
     assert "options['capture_limit']" in text
     assert len(caplog.records) == 1
     report = dyncomp.explain(many_branches, backend="eager", options={"capture_limit": 1})(x)
-    assert "options['capture_limit']" in str(report)
+    assert "options['capture_limit']" in report.details()

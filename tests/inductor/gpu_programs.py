@@ -370,7 +370,7 @@ def test_convolutions_are_finished(number: int, monkeypatch: pytest.MonkeyPatch)
 
 def test_steps_are_described() -> None:
     for function, make in (CONVOLUTIONS[0], FUSED[0], ATTENTION[0]):
-        report = str(dyncomp.explain(function)(*make(HALF)))
+        report = dyncomp.explain(function)(*make(HALF)).details()
         assert "one kernel, or" in report
 
 

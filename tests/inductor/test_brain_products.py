@@ -99,7 +99,7 @@ def test_products(name: str) -> None:
         exact = F.silu(F.linear(x, w, b))
     for _ in range(5):  # with packed weights that are kept, too
         close(compiled(*arguments), function(*arguments), exact)
-    report = str(dyncomp.explain(function)(*arguments))
+    report = dyncomp.explain(function)(*arguments).details()
     assert report.count("bfloat16, summed in float32 matrix product") == products
 
 
@@ -147,7 +147,7 @@ def attention(q, k, v):
 def test_attention_stays_one_step_in_float32() -> None:
     """Weights are not rounded between its products."""
     q, k, v = (r(1, 2, 48, 32, seed=s) for s in range(3))
-    report = str(dyncomp.explain(attention)(q, k, v))
+    report = dyncomp.explain(attention)(q, k, v).details()
     assert "matrix products 48 x 32 x 48 x 32, rows between them" in report
     assert "bfloat16, summed" not in report
 
@@ -157,7 +157,7 @@ def test_weights_that_are_rounded_are_multiplied_as_they_are() -> None:
         return torch.softmax(q @ k.transpose(-1, -2), -1) @ v
 
     q, k, v = (r(1, 2, 48, 32, seed=s) for s in range(3))
-    assert str(dyncomp.explain(weighted)(q, k, v)).count("bfloat16, summed") == 2
+    assert dyncomp.explain(weighted)(q, k, v).details().count("bfloat16, summed") == 2
     torch.testing.assert_close(dyncomp.compile(weighted)(q, k, v), weighted(q, k, v), rtol=2e-2, atol=2e-2)
 
 

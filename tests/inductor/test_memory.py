@@ -50,6 +50,23 @@ def test_a_chain_needs_two_slots() -> None:
         assert hint(plan_memory(steps).size) == 2 * 8000
 
 
+def test_the_smallest_gap_that_is_large_enough() -> None:
+    sizes = [8, 24, 8, 16, 8]  # in units of 64 bytes
+    blocks = [temp(8 * size) for size in sizes]
+    fits, joined = temp(8 * 16), temp(8 * 48)
+    steps = [
+        blocks,
+        [blocks[0], blocks[2], blocks[4], fits],
+        [blocks[0], blocks[4]],
+        [joined, blocks[0], blocks[4]],
+    ]
+    plan = plan_memory(steps)
+    assert plan.offset(fits) == plan.offset(blocks[3])
+    # what is given back next to a gap is one with it
+    assert plan.offset(joined) == plan.offset(blocks[1])
+    assert plan.size == 64 * sum(sizes)
+
+
 def test_outputs_are_not_in_the_arena() -> None:
     output = Storage(dtypes.float64, 10, "output")
     plan = plan_memory([[output, temp(3)]])

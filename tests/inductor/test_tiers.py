@@ -61,11 +61,11 @@ def test_optimised_code_takes_its_place() -> None:
     x, y = inputs()
     artifact, report = tier_of(several, x, y)
     assert artifact.tier.fast == ("-O0",)
-    assert "code built with -O0" in str(report)
+    assert "code built with -O0" in report.details()
     first = artifact.call(x, y)
     assert builder().wait(120)
     assert artifact.tier.state == "best"
-    assert "runs optimised code" in str(report)
+    assert "runs optimised code" in report.details()
     assert equal(artifact.call(x, y), first)
     assert equal(dyncomp.compile(several)(x, y), first)
 
@@ -90,7 +90,7 @@ def test_a_build_that_fails(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     artifact, report = tier_of(several, x, y)
     assert builder().wait(120)
     assert artifact.tier.state == "failed"
-    assert "failed: no more memory" in str(report)
+    assert "failed: no more memory" in report.details()
     assert "keeps its first build" in caplog.text
     for found, wanted in zip(artifact.call(x, y), several(x, y), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-13)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dyncomp
+from dyncomp.autodiff import iterations
 from dyncomp.capture.breaks import BREAKS
 from dyncomp.errors import GraphBreakError
 from tests.capture.breaking_programs import GOLDEN
@@ -84,7 +85,7 @@ def inner(x, k):
 def test_recompilations_and_their_reasons():
     report = explain(recompiling)(vec())
     assert [e.name for e in report.recompiles] == ["inner"]
-    assert "recompiled because: expected k == 1.5" in str(report)
+    assert "recompiled because: expected k == 1.5" in report.details()
 
 
 def test_symbolic_sizes_and_their_bounds():
@@ -92,7 +93,7 @@ def test_symbolic_sizes_and_their_bounds():
         return x[1:] * n
 
     report = explain(f, dynamic=True)(vec(), 7)
-    text = str(report)
+    text = report.details()
     assert "symbolic sizes and integers:" in text
     assert "dim 0 of x, 2 <= s" in text
     assert "integer argument 0" in text
@@ -107,7 +108,7 @@ def test_functions_that_raise_are_reported():
     report = explain(f)(vec())
     assert report.result is None
     assert type(report.error) is LookupError and report.error.__traceback__ is None
-    assert "the call raised LookupError: nothing of (5,)" in str(report)
+    assert "the call raised LookupError: nothing of (5,)" in report.details()
     assert report.graphs and report.breaks
 
 
@@ -126,10 +127,10 @@ def breaks_at_once(x):
 def test_stance_and_fallbacks():
     with dyncomp.set_stance("force_eager"):
         report = explain(breaks_at_once)(vec())
-    assert "the stance was 'force_eager'" in str(report)
+    assert "the stance was 'force_eager'" in report.details()
     assert not report.entries
     report = explain(lambda x: x[np.array([100])] * 2)(vec())
-    assert report.fallbacks == 1 and "graphs raised 1 times" in str(report)
+    assert report.fallbacks == 1 and "graphs raised 1 times" in report.details()
 
 
 def test_skipped_functions():
@@ -137,7 +138,7 @@ def test_skipped_functions():
         return x * len(locals())
 
     report = explain(looks)(vec())
-    assert "plain Python: " in str(report) and "looks at its own frame" in str(report)
+    assert "plain Python: " in report.details() and "looks at its own frame" in report.details()
 
 
 class Outline(HTMLParser):
@@ -185,3 +186,42 @@ def test_the_lines_are_the_users():
     lines, first = inspect.getsourcelines(function)
     (record,) = explain(function)(vec()).breaks
     assert lines[record.loc.line - first].rstrip().endswith("# here")
+
+
+# -- at a glance --------------------------------------------------------------------------------------------
+def heat(c, n):
+    u = np.sin(np.linspace(0, np.pi, 2000))
+    for _ in range(n):
+        u[1:-1] += c * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return (u**2).sum()
+
+
+def test_overview_is_short_and_names_what_is_not_compiled():
+    def f(x, weights):
+        for k in range(300):
+            x = x + weights[k % 7]
+            print(k if float(x.sum()) > 1e9 else "", end="")
+        return x
+
+    report = dyncomp.explain(f)(vec(), [vec() for _ in range(7)])
+    text = str(report)
+    assert len(text.splitlines()) <= 60 and len(report.details().splitlines()) > 60
+    assert report.summary() in text
+    for record in report.breaks:
+        assert f"{record.id}" in text
+    assert str(dyncomp.explain(f, verbose=True)(vec(), [vec() for _ in range(7)])).startswith(
+        report.summary()[:5]
+    )
+
+
+def test_overview_of_what_is_compiled_whole():
+    text = str(dyncomp.explain(lambda x: np.sin(x) + 1)(vec()))
+    assert text.startswith("All of the call is compiled.")
+    assert "x: ndarray float64 (5,)" in text
+
+
+def test_tapes_are_explained(monkeypatch):
+    monkeypatch.setattr(iterations, "PATIENCE", 0.0)
+    text = str(dyncomp.explain(dyncomp.grad(heat, memory_budget=10**6))(0.3, 400))
+    assert "not one graph: " in text and "400 iterations of a loop of heat" in text
+    assert "its body compiled" in text and re.search(r"\d+ iterations in \d+ segments run again", text)

@@ -16,7 +16,7 @@ from ..values.base import Tracer
 def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
     """Break off (the original runs, where it is so) when an array that the graph writes shares memory with
     another."""
-    sources = {v.ref.var.name: v.source for v in tracer.inputs if isinstance(v, ArrayValue)}
+    sources = {v.ref.var.name: v.memory_at for v in tracer.inputs if isinstance(v, ArrayValue)}
     objects = list(tracer.input_objects.items())
     for name in mutated:
         target = tracer.input_objects.get(name)

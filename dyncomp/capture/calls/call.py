@@ -81,6 +81,11 @@ def call_function(
         if tracer.config.options.assume_compiling and asks_whether_compiling(function.function):
             tracer.guard(function.source, Kind.IS, function.function)
             return ConstValue(True)
+        for frontend in tracer.config.frontends:
+            replacement = frontend.stand_in_for(function.function)
+            if replacement is not None:
+                tracer.guard(function.source, Kind.IS, function.function)
+                return call_instead(tracer, replacement, args, kwargs)
         found = functions.dispatched(tracer, function, args)
         if found is not None:
             return found

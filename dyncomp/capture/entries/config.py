@@ -106,6 +106,12 @@ class CaptureConfig(_hook.HookConfig):
         self._described: set[types.CodeType] = set()
         # a loop compiled whole (see native_loops), where there is a compiler for it
         self.make_native: Callable[..., Any] | None = None
+        # a class of objects that stand for the array or number in one of their attributes, to differentiate
+        # by; graphs are given the objects themselves
+        self.holder: tuple[type, str] | None = None
+        # of one derivative: the functions around the user's are the same code for all
+        self.is_private = False
+        self.most_unrolled: int | None = None  # nodes up to which loops are unrolled (default: unroll_ops)
         self.pins_trip_counts = False  # loops over a symbolic number of items are unrolled, for that number
         self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
         self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}

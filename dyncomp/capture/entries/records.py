@@ -49,6 +49,7 @@ class Records:
     waiting: WeakIdentityDict[tuple[str, Loc, str]] = field(default_factory=WeakIdentityDict)
     internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
     native_loops: list[NativeLoopRecord] = field(default_factory=list)  # that are, or may be, compiled whole
+    tapes: list[str] = field(default_factory=list)  # what derivatives recorded that are no single graph
 
     def add_entry(self, entry: EntryRecord) -> None:
         self.entries.append(entry)
@@ -83,4 +84,5 @@ class Records:
         self.quicker.clear()
         self.waiting.clear()
         self.native_loops.clear()
+        self.tapes.clear()
         self.internal_errors.clear()

@@ -115,9 +115,12 @@ class Watched:
 def leads_to_destructor(tracer: Tracer, obj: object) -> bool:
     """Whether the program would notice that ``obj``, or something that may go with it, goes."""
     work, seen = [obj], set[int]()
+    holder = tracer.config.holder  # whose other parts are dyncomp's own
     while work and len(seen) < _MOST_LOOKED_AT:
         found = work.pop()
         if type(found) in _OF_NO_INTEREST or id(found) in seen or _is_namespace(found):
+            continue
+        if holder is not None and type(found) is holder[0]:
             continue
         seen.add(id(found))
         if _is_seen_to_go(tracer, found):

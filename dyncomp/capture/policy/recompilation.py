@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any
 
 from ...dataclass import dataclass
-from ...errors import RecompileError, Unsupported
+from ...errors import GraphBreakError, RecompileError, Unsupported
 from ...graph.ir import Loc
 from ...hook import _hook
 from ..entries.config import CaptureConfig, FrameState
@@ -120,12 +120,15 @@ def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | N
     options = config.options
     if state.captures > options.recompile_limit:
         name, limit = "recompile_limit", options.recompile_limit
-    elif _hook.num_entries(code) >= options.accumulated_recompile_limit:
+    elif not config.is_private and _hook.num_entries(code) >= options.accumulated_recompile_limit:
         name, limit = "accumulated_recompile_limit", options.accumulated_recompile_limit
     elif whole.pieces >= options.capture_limit:
         name, limit = "capture_limit", options.capture_limit
     else:
         return None
+    if config.holder is not None:
+        # plain Python that is not the original runs then: whoever calls knows what
+        raise GraphBreakError(f"{code.co_qualname}: {limit} forms are compiled, the limit")
     if name == "capture_limit" and whole.limited:
         return Plain("", Until.AN_ENTRY_SERVES)  # it was said of another piece
     whole.limited = name == "capture_limit"

@@ -65,12 +65,17 @@ class ArrayValue(Value):
         self.ref = ref
         self._pytype = pytype
         self.source = source
+        self.held_at: Source | None = None  # where its memory is found, if not at the source itself
         self.attributes: dict[str, Value] = {}  # that the frame assigned
         self.symbol: Dim | None = None  # of a Python int that a size or an index is made of
 
     @property
     def pytype(self) -> type:
         return self._pytype
+
+    @property
+    def memory_at(self) -> Source | None:
+        return self.source if self.held_at is None else self.held_at
 
     def describe(self) -> str:
         return f"{_KINDS[self.ref.kind]} of type {self.ref.type}"

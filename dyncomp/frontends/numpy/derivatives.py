@@ -10,6 +10,7 @@ import numpy as np
 from ...dtypes import complex128, float64
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.markers import GRADIENT, TANGENT
 from ...prims.pointwise.partials import in_sizes_of
 from .. import derivatives
 from ..base import ArrayRef, Rule, TraceContext
@@ -81,7 +82,7 @@ def gradient(
     found = [_need(tx, value) for value in values]
     given = [_like(tx, ct, value) for ct, value in zip(cotangents, found, strict=True)]
     by = [_need(tx, v) for v in variables]
-    return _marker(tx, "gradient", len(found), found, given, by)
+    return _marker(tx, GRADIENT, len(found), found, given, by)
 
 
 @_rule_of(derivatives.tangent)
@@ -91,7 +92,7 @@ def tangent(
     found = [_need(tx, value) for value in values]
     by = [_need(tx, v) for v in variables]
     given = [_like(tx, t, v) for t, v in zip(tangents, by, strict=True)]
-    return _marker(tx, "tangent", len(found), found, given, by)
+    return _marker(tx, TANGENT, len(found), found, given, by)
 
 
 @_rule_of(derivatives.stand_in)

@@ -146,6 +146,9 @@ class NumpyFrontend:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None
 
+    def stand_in_for(self, fn: object) -> None:
+        return None
+
     def state_guard(self) -> None:
         return None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, complex_numbers, gradients, profiling, state, torch_facts
+from . import autocast, autograd_grad, checkpoints, complex_numbers, gradients, profiling, state, torch_facts
 from .autograd_functions import implementation
 from .calls import add_routines
 from .gradients import under_autograd
@@ -36,6 +36,8 @@ _MODULES = (
     "inplace",
     "attributes",
     "autograd_functions",
+    "autograd_grad",
+    "checkpoints",
     "transformer",
     "losses",
     "complex_numbers",
@@ -43,6 +45,7 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
+_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS}
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -72,6 +75,8 @@ class TorchFrontend:
             rule = self.rules.functions.get(fn)
         except TypeError:  # unhashable
             return None
+        if rule is not None and getattr(fn, "__module__", "").startswith(__package__):
+            return rule  # what functions that stand in for torch's are made of
         rule = complex_numbers.function_rule(rule, fn)
         return None if rule is None else _wrapped(rule, getattr(fn, "__name__", ""))
 
@@ -119,6 +124,9 @@ class TorchFrontend:
 
     def implementation_of(self, fn: object) -> Any:
         return implementation(fn)
+
+    def stand_in_for(self, fn: object) -> Any:
+        return _STAND_INS.get(fn)
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()

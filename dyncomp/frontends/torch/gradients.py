@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import COPY, Node, Var
-from ...prims.markers import CUSTOM, STOP
+from ...prims.markers import BEGIN, CUSTOM, END, FUNCTION, STOP
 from ..base import ArrayRef, Rule, TraceContext
 from .library import torch
 from .operands import tensor
@@ -41,11 +41,13 @@ def is_on(tx: TraceContext) -> bool:
 
 
 # -- values that require a gradient -------------------------------------------------------------------
-class _Requiring:
+class Requiring:
     """Which values of a graph that is being captured require a gradient: by name, and memory that holds what
-    does. ``roots`` finds the memory of a view; one without derivative counts as memory of its own."""
+    does. ``roots`` finds the memory of a view; one without derivative counts as memory of its own. ``of``:
+    what it depends on, by name; the graph's inputs if ``None``."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: set[str] | None = None) -> None:
+        self.of = of
         self.last: Node | None = None
         self.count = 0
         self.names: set[str] = set()
@@ -85,11 +87,12 @@ class _Requiring:
 
     def holds(self, tx: TraceContext, var: Var) -> bool:
         name = var.name
-        return name in self.names or name in tx.builder.differentiated or self.root(var) in self.memory
+        known = tx.builder.differentiated if self.of is None else self.of
+        return name in self.names or name in known or self.root(var) in self.memory
 
 
-def _known(tx: TraceContext) -> _Requiring:
-    known: _Requiring = tx.memo.setdefault(MODE, _Requiring())
+def _known(tx: TraceContext) -> Requiring:
+    known: Requiring = tx.memo.setdefault(MODE, Requiring())
     known.update(tx)
     return known
 
@@ -176,6 +179,10 @@ def is_differentiated(tx: TraceContext, *values: Var) -> bool:
     return is_on(tx) and any(requires(tx, v) for v in values)
 
 
+# Nodes through which derivatives go in a way of their own, or not at all.
+_WAYS = frozenset((STOP, CUSTOM, FUNCTION, BEGIN, END))
+
+
 # -- rules ------------------------------------------------------------------------------------
 # What asks a tensor for its history.
 _ASKING = frozenset(
@@ -219,7 +226,7 @@ def check(tx: TraceContext, start: int, name: str) -> None:
             _check_write(tx, node.inputs[0], node.inputs[1], name)
             continue
         row: Any = table[node.op]
-        if row.vjp is not None or row.decomp is not None or node.op in (STOP, CUSTOM):
+        if row.vjp is not None or row.decomp is not None or node.op in _WAYS:
             continue
         exact = not any(v.dtype.is_inexact for v in node.outputs)
         if not exact and any(requires(tx, v) for v in node.inputs):

@@ -62,7 +62,7 @@ def fuse_row_groups(
             continue
         assert isinstance(first, LibraryCall)
         group = _Group(left, at, first.detail, env, is_product, accepts)
-        if not group.starts():
+        if not group.starts() or not group.may_pay():
             continue
         group.grow()
         if group.pays():
@@ -104,6 +104,14 @@ class _Group:
     def starts(self) -> bool:
         """Whether the first product makes a matrix that a group may be about."""
         return self.adopt(self.first, _Member(self.first, "scores"), [target_of(self.call(self.first))])
+
+    def may_pay(self) -> bool:
+        """Whether a group that begins here could be more than epilogues, and narrow: asked before it is
+        looked for, which takes time where there are many products."""
+        reachable = self.left[self.first + 1 : self.first + 1 + REACH]
+        kernels = [item.kernel for item in reachable if isinstance(item, Emitted)]
+        by_rows = any(a.kind == "reduce" for kernel in kernels for a in kernel.axes)
+        return self.is_narrow() and (by_rows or hint(product(self.space.batch)) > 1)
 
     def grow(self) -> None:
         """Take every later step in that belongs here and can run at the group's place."""

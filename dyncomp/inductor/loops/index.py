@@ -23,6 +23,9 @@ class AxisVar:
     name: str
     size: Dim
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # all arithmetic of indices goes through this: quick
+
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
@@ -53,7 +56,7 @@ class Expr:
     __slots__ = ("terms", "constant", "_key")
 
     def __init__(self, terms: Mapping[Atom, Dim], constant: Dim = 0) -> None:
-        self.terms = {atom: c for atom, c in terms.items() if not _is_zero(c)}
+        self.terms = {atom: c for atom, c in terms.items() if not isinstance(c, int) or c}
         self.constant = constant
         self._key: Any = None
 
@@ -76,10 +79,7 @@ class Expr:
     def __add__(self, other: Expr | Dim) -> Expr:
         if not isinstance(other, Expr):
             return Expr(self.terms, self.constant + other)
-        terms = dict(self.terms)
-        for atom, c in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + c
-        return Expr(terms, self.constant + other.constant)
+        return _combined(((self, 1), (other, 1)), 0)
 
     __radd__ = __add__
 
@@ -121,10 +121,19 @@ class Expr:
 
     def substitute(self, values: Mapping[str, Expr]) -> Expr:
         """Replace axes by expressions."""
-        total = Expr({}, self.constant)
-        for atom, c in self.terms.items():
-            total = total + _substitute_atom(atom, values) * c
-        return simplify(total)
+        parts = [(_substitute_atom(atom, values), c) for atom, c in self.terms.items()]
+        return simplify(_combined(parts, self.constant))
+
+
+def _combined(parts: Iterable[tuple[Expr, Dim]], constant: Dim) -> Expr:
+    """``constant + sum(factor * expr)``."""
+    terms: dict[Atom, Dim] = {}
+    for expr, factor in parts:
+        constant = constant + expr.constant * factor
+        for atom, c in expr.terms.items():
+            known = terms.get(atom)
+            terms[atom] = c * factor if known is None else known + c * factor
+    return Expr(terms, constant)
 
 
 ZERO = Expr({}, 0)
@@ -143,7 +152,8 @@ def _atom_text(atom: Atom) -> str:
 
 def _substitute_atom(atom: Atom, values: Mapping[str, Expr]) -> Expr:
     if isinstance(atom, AxisVar):
-        return values.get(atom.name, axis_expr(atom))
+        found = values.get(atom.name)
+        return axis_expr(atom) if found is None else found
     inner = atom.expr.substitute(values)
     return quotient(inner, atom.divisor) if isinstance(atom, Quotient) else remainder(inner, atom.divisor)
 
@@ -325,10 +335,7 @@ def canonical(axes: Iterable[AxisVar]) -> Index:
 
 def linear(index: Sequence[Expr], strides: Sequence[Dim], offset: Dim = 0) -> Expr:
     """``offset + sum(stride * index)``, simplified."""
-    total = Expr({}, offset)
-    for expr, stride in zip(index, strides):
-        total = total + expr * stride
-    return simplify(total)
+    return simplify(_combined(zip(index, strides), offset))
 
 
 def reshape_index(index: Sequence[Expr], shape: Sequence[Dim], source: Sequence[Dim]) -> Index:

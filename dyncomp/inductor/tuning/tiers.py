@@ -90,14 +90,19 @@ class FirstBuild:
 
 
 def first_build(
-    source: str, module: Module, toolchain: Toolchain, cache: KernelCache, fast: bool
+    source: str,
+    module: Module,
+    toolchain: Toolchain,
+    cache: KernelCache,
+    fast: bool,
+    runner: Runner | None = None,
 ) -> FirstBuild:
     """The library of ``source``: where ``fast``, and no optimised one is at hand, what is built soonest."""
     flags = fast_flags(module) if fast else ()
     library = cache.find(source, toolchain) if flags else None
     if not flags or library is not None:
-        return FirstBuild(library or cache.load(source, toolchain), source, toolchain, cache)
-    library = cache.load(source, toolchain.with_flags(flags))
+        return FirstBuild(library or cache.load(source, toolchain, runner), source, toolchain, cache)
+    library = cache.load(source, toolchain.with_flags(flags), runner)
     return FirstBuild(library, source, toolchain, cache, Tier(flags))
 
 

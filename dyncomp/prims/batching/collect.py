@@ -35,7 +35,8 @@ ROWS: dict[str, Callable[[OpDef], Rule]] = {
     **{name: lambda row: RULES[row.name] for name in RULES},
     # of any number of dimensions
     **dict.fromkeys(
-        ("stop_gradient", "custom_gradient", "ufunc_call", "betainc"), lambda row: elementwise(row.name)
+        ("stop_gradient", "custom_gradient", "custom_function", "ufunc_call", "betainc"),
+        lambda row: elementwise(row.name),
     ),
     # on the last two axes: the batch is one more dimension of the stack
     **dict.fromkeys(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ....dataclass import dataclass, field
 from ....errors import LoweringFault
@@ -30,7 +30,7 @@ from . import ctext
 from .ahead import requests_of
 from .half_strips import LEAST_LANES, LOADS, HalfPrinter
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
-from .tails import goes_across, lanes_of_tail
+from .tails import goes_across, is_rest_masked, lanes_of_tail
 from .values import copied_halves, is_guarded, is_in_runtime, memory, variable
 
 # One chunk of a parallel loop should take about this long.
@@ -446,12 +446,43 @@ class Printer(HalfPrinter):
                 self.line(f"const i64 i_{name} = {base} + lane;")
                 self.items(loop.items)
         if not high.isdigit() or int(high) % count:
+            filled = [
+                i.node.arg.value for i in loop.items if isinstance(i, Compute) and i.node.op == "accumulate"
+            ]
+            masked = (
+                all(not self.lanes[acc].axes and self.lanes[acc].count == count for acc in filled)
+                and strips is None
+                and is_rest_masked(loop, self.nest, count)
+            )
+            if masked:
+                self.line("#ifdef __AVX2__")
+                self.masked_rest(loop, name, count, filled)
+                self.line("#else")
             first = self.strips_left(strips, base, bound)
             self.line(pragma)
             with self.block(f"for (int lane = {first}; lane < {bound} - {base}; ++lane)"):
                 self.line(f"const i64 i_{name} = {base} + lane;")
                 self.items(loop.items)
+            if masked:
+                self.line("#endif")
         self.lane = ""
+
+    def masked_rest(self, loop: Loop, name: str, count: int, filled: Sequence[str]) -> None:
+        """All lanes of accumulators, of which the last elements of a row change the first."""
+        size = self.nest.axes[name].static
+        assert size is not None
+        names = [f"acc_{variable(acc)}" for acc in filled]
+        self.line("#pragma omp simd")
+        with self.block(f"for (int lane = 0; lane < {count}; ++lane)"):
+            for acc in names:
+                self.line(f"auto {acc}_lane = {acc}[lane];")
+            with self.block(f"if (lane < {size % count})"):
+                self.line(f"const i64 i_{name} = {size // count * count} + lane;")
+                self.held = True
+                self.items(loop.items)
+                self.held = False
+            for acc in names:
+                self.line(f"{acc}[lane] = {acc}_lane;")
 
     # -- statements ---------------------------------------------------------------------------
     def compute(self, node: Node) -> None:

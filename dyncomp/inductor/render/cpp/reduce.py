@@ -35,11 +35,12 @@ class Lanes:
 
 @dataclass
 class ReductionPrinter(ValuePrinter):
-    """``lane``: the C++ variable that selects an accumulator's lane; ``carries``: name and axes of each
-    scan's running value."""
+    """``lane``: the C++ variable that selects an accumulator's lane; ``held``: that lane is in a variable;
+    ``carries``: name and axes of each scan's running value."""
 
     lanes: dict[str, Lanes] = field(default_factory=dict)
     lane: str = ""
+    held: bool = False
     carries: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
     # -- accumulators -------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class ReductionPrinter(ValuePrinter):
         if lanes.axes:
             place = f"[{self.array_position(lanes.axes)}]"
         elif lanes.count > 1:
-            place = f"[{self.lane}]"
+            place = "_lane" if self.held else f"[{self.lane}]"
         if not REDUCERS[acc.combiner].position:
             text = self.combine(acc, f"{name}{place}", value)
             factors = self.exact_products.get(node.args[0])

@@ -47,8 +47,10 @@ DC_INLINE i64 dc_block(i64 extent) {
 }
 """
 # Entries of more steps than this are lists of assignments and calls that the compiler shall not think about
-# (of 80 products: 0.35 s, without optimisation 0.1; run time 1 to 2 µs more).
+# (of 80 products: 0.35 s, without optimisation 0.1; run time 1 to 2 µs more); so are all entries of a graph
+# of more than ``MODULE_STEPS``.
 LIST_STEPS = 12
+MODULE_STEPS = 48
 # Code above this length is cut into parts of half of it, at most so many (bits of a mask), which compilers
 # can take side by side: a compiler needs about 6 ms for 1,000 characters, and 15 ms to start.
 SPLIT_FROM = 24_000
@@ -156,7 +158,9 @@ def render_module(
     """
     symbols = {name: f"s[{k}]" for k, name in enumerate(module.symbols)}
     unit = _Unit(symbols, serial_ns, vector_calls, knobs)
-    entries = [_segment(unit, segment) for segment in module.segments]
+    steps = sum(len(segment.steps) for segment in module.segments)
+    most = 0 if steps > MODULE_STEPS else LIST_STEPS
+    entries = [_segment(unit, segment, len(segment.steps) > most) for segment in module.segments]
     if module.sizes:
         entries.append(_sizes(module.sizes, symbols))
     functions = share_functions(unit.functions)
@@ -197,8 +201,8 @@ def _sizes(sizes: tuple[Dim, ...], symbols: Mapping[str, str]) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _segment(unit: _Unit, segment: Segment) -> str:
-    kind = "DC_LIST i64" if len(segment.steps) > LIST_STEPS else "i64"
+def _segment(unit: _Unit, segment: Segment, is_list: bool) -> str:
+    kind = "DC_LIST i64" if is_list else "i64"
     lines = [
         f'extern "C" {kind} {segment.symbol}(void** buffers, const i64* s, const Runtime* rt, i64* error) {{'
     ]

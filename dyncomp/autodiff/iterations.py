@@ -1,0 +1,327 @@
+"""Iterations of loops on the tape: each a compiled graph, and one node.
+
+A loop that runs long enough has its body captured as one graph, whose inputs are tracked values (capture
+knows them as what they hold, see ``CaptureConfig.holder``). Its forward half runs at each iteration, and the
+tape keeps what the backward half needs. The time to compile it does not depend on the number of iterations.
+Bodies that are no single graph run as plain Python, and their inner loops in turn by iterations.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import pipeline
+from ..aot_autograd.expand import expand
+from ..aot_autograd.functionalize import functionalize
+from ..aot_autograd.pair import gradient_pair
+from ..api import SESSION
+from ..build.toolchain import Runner
+from ..capture.entries.config import CaptureConfig
+from ..errors import GraphBreakError, LoweringError, NotDifferentiableError, ToolchainError, Unsupported
+from ..frontends.base import ArrayOwner, GradientPair, OutputView
+from ..frontends.derivatives import PLAIN
+from ..graph.ir import Graph
+from ..hook import _hook
+from ..options import Options, make_options
+from ..pipeline import Compiled
+from ..python_code.loop_calls import with_loop_calls
+from ..python_code.loops import LoopBody
+from ..symbolic.integers import SymInt
+from .recording import lost, slot_of
+from .runs import DifferentiableGraph, RunNode, size
+from .tape import Array, Kept, Slot, Tape
+from .tracked import Tracked, before_write, fresh, number, view_of, write, wrote
+
+# Seconds that the iterations of a loop take as plain Python before it is compiled: about what that takes.
+PATIENCE = 0.1
+# Calls of a backward graph before it is compiled: that of the last iteration is often another.
+TRIALS = 8
+_MOST_IDLE = 4
+_MOST_STEPS, _MOST_OPS = 64, 2000  # of loops inside of a body, which are unrolled
+
+
+class _Running(threading.local):
+    """The tape of the iteration that runs in this thread, and whether a graph ran."""
+
+    tape: Tape | None = None
+    ran = False
+
+
+_RUNNING = _Running()
+
+
+class _Refused(NotDifferentiableError):
+    """A body's graph cannot be differentiated as one."""
+
+
+# bodies with stand-ins, and what they are without, by the identity of their code
+_ORIGINALS: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+
+
+def with_iterations(code: types.CodeType, function: types.FunctionType) -> types.CodeType:
+    """``code``, that of a function with stand-ins, its loops run by :class:`Iterations`."""
+    _, original = _ORIGINALS.get(id(function.__code__), (None, function.__code__))
+    bodies: list[LoopBody] = []
+    with_loop_calls(original, bodies.append)
+    rest = iter(bodies)
+    return with_loop_calls(code, lambda body: Iterations(body, next(rest, body), function.__globals__))
+
+
+class Iterations:
+    """What runs the iterations of a loop, in place of its ``body``, which has stand-ins; ``original`` has
+    none. Functions with cells are made by :meth:`bind` where the loop is entered."""
+
+    def __init__(self, body: LoopBody, original: LoopBody, names: dict[str, Any]) -> None:
+        self.codes = body.plain_code(), original.plain_code()
+        _ORIGINALS[id(self.codes[0])] = self.codes
+        self.names = names
+        self.spent = 0.0
+        self.compiled = 0
+        self.worked = False  # a graph ran in one of the ``compiled`` iterations
+        self.refusal = ""  # why iterations are not compiled
+        self.is_plain = (body.args, body.returns) != (original.args, original.returns)
+        if not body.freevars:
+            self.functions = self._functions(())
+
+    def bind(self, cells: tuple[types.CellType, ...]) -> Callable[..., Any]:
+        return functools.partial(self._run, self._functions(cells))
+
+    def _functions(self, cells: tuple[types.CellType, ...]) -> tuple[types.FunctionType, _hook.Dispatcher]:
+        name = self.codes[0].co_name
+        plain, original = [types.FunctionType(code, self.names, name, None, cells) for code in self.codes]
+        return plain, _hook.Dispatcher(original, _config())
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(self.functions, *args)
+
+    def _run(self, functions: tuple[types.FunctionType, _hook.Dispatcher], *args: Any) -> Any:
+        function, compiled = functions
+        recorder = PLAIN.recorder
+        if recorder is None:
+            return function(*args)
+        tape: Tape = recorder.tape  # type: ignore[attr-defined]
+        tape.loops[self] += 1
+        if self.is_plain:
+            return function(*args)
+        if self.spent < PATIENCE:
+            start = time.perf_counter()
+            try:
+                return function(*args)
+            finally:
+                self.spent += time.perf_counter() - start
+        running = _RUNNING
+        before = running.tape, running.ran
+        active = _hook.set_active(None)
+        PLAIN.recorder = None
+        running.tape, running.ran = tape, False
+        try:
+            result = compiled(*args)
+            self.worked |= running.ran
+            self.compiled += 1
+            self.is_plain = not self.worked and self.compiled >= _MOST_IDLE
+            return result
+        except (GraphBreakError, _Refused) as error:
+            self.is_plain, self.refusal = True, str(error).partition("\n")[0]
+        finally:
+            running.tape, running.ran = before
+            PLAIN.recorder = recorder
+            _hook.set_active(active)
+        return function(*args)
+
+    def __str__(self) -> str:
+        place = f"{self.codes[0].co_filename}:{self.codes[0].co_firstlineno}"
+        name = self.codes[0].co_name
+        if self.refusal:
+            return f"a loop of {name} at {place}, call by call: {self.refusal}"
+        how = "call by call" if self.is_plain or self.spent < PATIENCE else "its body compiled"
+        return f"a loop of {name} at {place}, {how}"
+
+
+@functools.cache
+def _config() -> CaptureConfig:
+    options = {"measure": False, "patience_us": 0, "unroll_limit": _MOST_STEPS, "unroll_ops": _MOST_OPS}
+    config = SESSION.new_config(make_options(fullgraph=True, options=options))
+    config.compile_graph = _compile
+    config.holder = Tracked, "plain"
+    config.pins_trip_counts = True
+    config.make_native = None  # loops over numbers are no nodes
+    return config
+
+
+def _compile(
+    graph: Graph, options: Options, examples: Sequence[Any], owner: ArrayOwner | None, on_status: object
+) -> Compiled:
+    """What capture calls with the graph of an iteration."""
+    if owner is not None:
+        raise _Refused("it works on arrays that are not NumPy's")
+    table = pipeline.op_table()
+    whole = expand(functionalize(graph, table), table)
+    wrt = [k for k, given in enumerate(whole.inputs) if given.differentiated]
+    halves: list[Compiled] = []
+
+    def compile_half(half: Graph, is_forward: bool, runner: Runner | None) -> Callable[..., Any]:
+        if not is_forward:
+            return _Trial(half, options)
+        halves.append(pipeline.run_pipeline(half, options, examples, None, None))
+        return halves[0].call
+
+    try:
+        pair = (
+            gradient_pair(whole, table, wrt, compile_half, kinds=("array", "scalar", "python"))
+            if wrt
+            else None
+        )
+        if pair is None:
+            compiled = pipeline.run_pipeline(whole, options, examples, None, None)
+            compiled.call = _Constant(compiled.call, whole)
+            return compiled
+        compiled = halves[0]
+        compiled.call = _Piece(pair, whole)
+    except (Unsupported, LoweringError, ToolchainError) as error:
+        raise _Refused(str(error)) from error
+    return compiled
+
+
+class _Trial:
+    """A backward graph, which is interpreted at first."""
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph = graph
+        self.options = options
+        self.calls = 0
+        self.run = pipeline.run_pipeline(graph, make_options(backend="eager", dynamic=False)).call
+
+    def __call__(self, *args: Any) -> Any:
+        self.calls += 1
+        if self.calls == TRIALS:
+            with contextlib.suppress(Unsupported, LoweringError, ToolchainError):  # interpreted for good
+                self.run = pipeline.run_pipeline(self.graph, self.options).call
+        return self.run(*args)
+
+
+def _written(graph: Graph) -> tuple[int, ...]:
+    return tuple(index for index, _ in graph.mutations)
+
+
+class _Constant:
+    """A graph without derivatives. Arrays that it makes may be written to by what has some."""
+
+    def __init__(self, run: Callable[..., Any], graph: Graph) -> None:
+        self.run = run
+        self.written = _written(graph)
+
+    def __call__(self, *inputs: Any) -> Any:
+        _RUNNING.ran = True
+        tape = _RUNNING.tape
+        assert tape is not None
+        for index in self.written:
+            if type(inputs[index]) is Tracked:
+                before_write(inputs[index])
+        results = self.run(*[x.plain if type(x) is Tracked else x for x in inputs])
+        for index in self.written:
+            if type(inputs[index]) is Tracked:
+                wrote(inputs[index], None)
+        if isinstance(results, (tuple, list)):
+            return tuple([_owned(tape, r) for r in results])
+        return _owned(tape, results)
+
+
+def _owned(tape: Tape, result: Any) -> Any:
+    if type(result) is np.ndarray and result.flags.owndata:
+        return fresh(tape, result, None)
+    return result
+
+
+class _Piece:
+    """A graph with derivatives, which appends a node for each run."""
+
+    def __init__(self, pair: GradientPair, graph: Graph) -> None:
+        self.pair = pair
+        self.targets = {index for index, _ in pair.written}
+        self.silent = tuple(set(_written(graph)) - self.targets)
+        self.needed = tuple(k for of_input, k in pair.saved if of_input)
+        self.single = len(pair.returned) == 1
+        visible = tuple(k for k in pair.differentiable if k < pair.count)
+        self.graph = DifferentiableGraph(pair, functools.cache(pair.backward), visible, not self.silent)
+        bases = [r.index for r in pair.returned if isinstance(r, OutputView) and r.of_input]
+        if any(not graph.inputs[k].differentiated for k in bases):
+            raise Unsupported("a view of an array without a derivative")
+
+    def __call__(self, *inputs: Any) -> Any:
+        running, pair = _RUNNING, self.pair
+        running.ran = True
+        tape = running.tape
+        assert tape is not None
+        slots = [slot_of(x) if type(x) is Tracked else None for x in inputs]
+        plain = [x.plain if type(x) is Tracked else x for x in inputs]
+        is_live = any(slot is not None for slot in slots)
+        if is_live and any(type(inputs[index]) is not Tracked for index in self.targets):
+            raise lost(tape, "a write to an array that the tape does not know")
+        kept: list[Any] = [None] * len(inputs)
+        if is_live:
+            for k in range(len(inputs)) if tape.budget is not None else self.needed:
+                kept[k] = _kept(tape, inputs[k])
+        written = [inputs[index] for index in self.silent if type(inputs[index]) is Tracked]
+        for target in written:
+            before_write(target)
+        results = pair.forward(*plain)
+        for target in written:
+            wrote(target, None)
+        outs: dict[int, Slot] = {}
+        if is_live:
+            for k in self.graph.visible:
+                outs[k] = Slot(np.shape(results[k]), np.asarray(results[k]).dtype)
+        made: list[Any] = [self._made(tape, results[k], outs.get(k)) for k in range(pair.count)]
+        if outs:
+            saved = [
+                kept[k] if of_input else _kept(tape, made[k]) if k < pair.count else results[k]
+                for of_input, k in pair.saved
+            ]
+            symbols = pair.symbols(plain, results) if pair.symbols is not None else None
+            node = RunNode(self.graph, slots, outs, saved, None if tape.budget is None else kept, symbols)
+            tape.nodes.append(node)
+            if tape.budget is not None:
+                node.bytes = size(results)
+                tape.budget.add(tape.nodes, node)
+        for index, k in pair.written:
+            self._write(inputs[index], made[k])
+        returned = tuple(
+            [made[r] if type(r) is int else self._view(r, inputs, made, plain) for r in pair.returned]
+        )
+        return returned[0] if self.single else returned
+
+    def _made(self, tape: Tape, result: Any, slot: Slot | None) -> Any:
+        if isinstance(result, np.ndarray):
+            return fresh(tape, result, slot)
+        return result if slot is None else number(tape, result, slot)
+
+    def _write(self, target: Any, made: Any) -> None:
+        if type(target) is Tracked:
+            write(target, made)
+        else:
+            target[...] = made.plain
+
+    def _view(self, view: Any, inputs: Sequence[Any], made: Sequence[Any], plain: Sequence[Any]) -> Any:
+        base = inputs[view.index] if view.of_input else made[view.index]
+        symbols = self.pair.symbols(plain, ()) if self.pair.symbols is not None else {}
+        shape, strides, (offset,) = [
+            [n.evaluate(symbols) if isinstance(n, SymInt) else n for n in sizes]
+            for sizes in (view.shape, view.strides, (view.offset,))
+        ]
+        result = view_of(base.tape, base.storage.at(base.plain, shape, strides, offset), [base])
+        result.stopped |= view.stopped
+        return result
+
+
+def _kept(tape: Tape, x: Any) -> Array | Kept:
+    if type(x) is Tracked:
+        return x.plain if x.storage is None else x.storage.keep(x.plain)
+    return tape.constant(x) if isinstance(x, np.ndarray) else x

@@ -1,0 +1,78 @@
+"""Parts of captured code that stand for a function: what they change, and the memory of what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dataclass import dataclass
+from ...errors import Unsupported
+from ...graph.ir import COPY, Node, Var
+from ...prims.markers import STOP
+from ..base import ArrayRef, TraceContext, memory_of
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part that began before node ``start``, when ``draws`` random numbers had been drawn."""
+
+    start: int
+    draws: int
+    changes: object
+
+    @staticmethod
+    def begin(tx: TraceContext) -> Region:
+        return Region(len(tx.builder.nodes), *tx.changes())
+
+    def made(self, tx: TraceContext) -> frozenset[str]:
+        """Names of the values made since."""
+        return frozenset(out.name for node in tx.builder.nodes[self.start :] for out in node.outputs)
+
+    def check(self, tx: TraceContext, what: str) -> None:
+        """Refuse a part that changes what was there before: objects, or memory."""
+        if tx.changes()[1] != self.changes:
+            raise Unsupported(f"{what} changes an object that it did not make")
+        made = self.made(tx)
+        for node in tx.builder.nodes[self.start :]:
+            if node.op == COPY and memory_of(tx.builder, node.inputs[0]) not in made:
+                raise Unsupported(f"{what} writes to a tensor that it did not make")
+
+    def check_draws(self, tx: TraceContext, what: str) -> None:
+        """Refuse a part that draws random numbers."""
+        if tx.changes()[0] != self.draws:
+            raise Unsupported(f"{what} draws random numbers")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A value as a view of what owns its memory."""
+
+    base: Var
+    views: tuple[Node, ...]  # the innermost first
+
+    @staticmethod
+    def of(tx: TraceContext, var: Var) -> Window:
+        views: list[Node] = []
+        node = tx.builder.producer(var)
+        while node is not None and getattr(tx.builder.table[node.op], "is_view", False):
+            views.append(node)
+            var = node.inputs[0]
+            node = tx.builder.producer(var)
+        return Window(var, tuple(reversed(views)))
+
+    def on(self, tx: TraceContext, base: Var) -> Var:
+        """The same view of another value, with derivatives."""
+        for node in self.views:
+            if node.op != STOP:
+                base = tx.builder.emit(node.op, base, **node.kwargs)
+        return base
+
+
+def windows_of(tx: TraceContext, values: Sequence[ArrayRef], region: Region, what: str) -> list[Window]:
+    """The values as views of memory that was made in the region, of each its own."""
+    made, bases = region.made(tx), set()
+    found = [Window.of(tx, value.var) for value in values]
+    for window in found:
+        if window.base.name not in made or window.base.name in bases:
+            raise Unsupported(f"{what} returns an argument, or two views of one tensor")
+        bases.add(window.base.name)
+    return found
