@@ -162,4 +162,4 @@ def test_generate(how):
     for _ in range(2):
         assert torch.equal(generate(ids, **given), expected)
     stats = dyncomp.stats()
-    assert stats["graphs"] > 0 and stats["cache_hits"] > 20 and stats["fallbacks"] == 0
+    assert stats["graphs"] > 0 and stats["cache_hits"] >= 8 and stats["fallbacks"] == 0
