@@ -482,3 +482,12 @@ def test_training(make):
             optimizer.step()
     for (name, a), (_, b) in zip(other.state_dict().items(), module.state_dict().items()):
         torch.testing.assert_close(a, b, rtol=2e-3, atol=2e-4, msg=f"{name} differs")
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_arrays_of_twenty_numbers_on_the_stack(rows):
+    """gcc 12 put such an array at an address that its own vector instructions do not take."""
+    model = nn.Sequential(Block(16, 2), Block(16, 2))
+    x = torch.randn(rows, 20, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(dyncomp.compile(model)(x), model(x), rtol=1e-4, atol=1e-5)

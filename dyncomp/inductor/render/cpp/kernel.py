@@ -83,7 +83,7 @@ class Printer(HalfPrinter):
 
     def declare_array(self, array: LocalArray) -> None:
         total = self.extent(array.axes)
-        self.line(f"{ctext.array_type(array.dtype)} {memory(array.name)}[{total}];")
+        self.line(f"alignas(64) {ctext.array_type(array.dtype)} {memory(array.name)}[{total}];")
 
     def loop(self, loop: Loop) -> None:
         for node, axes in loop.carries:
@@ -592,7 +592,7 @@ def kernel_body(
     printer.streams = vector_calls and streams
     for array in nest.arrays:
         kind = ctext.array_type(array.dtype)
-        printer.line(f"{kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")
+        printer.line(f"alignas(64) {kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")
     printer.prologue()
     if printer.gathers:
         printer.line("int bad = 0;")

@@ -59,9 +59,10 @@ class ReductionPrinter(ValuePrinter):
             if positions:
                 self.line(f"{self.position_type(acc)} {name}_at = {self.nowhere(acc)};")
             return
-        self.line(f"{kind} {name}[{size}];")
+        # alignas: without it, gcc 12 takes vectors from arrays in the red zone of an unaligned frame
+        self.line(f"alignas(64) {kind} {name}[{size}];")
         if positions:
-            self.line(f"{self.position_type(acc)} {name}_at[{size}];")
+            self.line(f"alignas(64) {self.position_type(acc)} {name}_at[{size}];")
         if not item.axes and self.in_vectors(acc):
             self.fill_vectors(name, kind, start, count)
             return
@@ -256,7 +257,7 @@ class ReductionPrinter(ValuePrinter):
             self.line(f"{kind} {name} = {start};")
             return
         size = self.extent(axes)
-        self.line(f"{kind} {name}[{size}];")
+        self.line(f"alignas(64) {kind} {name}[{size}];")
         with self.block(f"for (int k = 0; k < {size}; ++k)"):
             self.line(f"{name}[k] = {start};")
 
