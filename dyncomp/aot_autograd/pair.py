@@ -40,7 +40,7 @@ def gradient_pair(
 ) -> GradientPair | None:
     """The pair of a functional graph for gradients by the inputs ``wrt``; ``None`` where the library need not
     know of any. ``kinds``: those of outputs with derivatives. ``ahead``: the backward graph of all gradients
-    is begun while a compiler works on the forward graph. Raises ``Unsupported`` for what has no derivative."""
+    is begun while a compiler works on the forward graph. Raises ``Unsupported`` for what has none."""
     graph = decompose(graph, table)
     reached = _depending(graph, wrt)
     results, places = _results(graph)
