@@ -7,6 +7,7 @@ interpreted, which is how the bisector finds the pass that breaks a program.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -246,6 +247,10 @@ def _timed(compiled: Compiled, name: str, run: Callable[[], Any]) -> Any:
     return result
 
 
+# Cores from which the backward graph is compiled beside the forward graph: with fewer, the first forward call
+# would take up to twice as long.
+AHEAD_CORES = 4
+
 _BACKENDS: MappingProxyType[str, Backend] = MappingProxyType({"eager": _eager, "inductor": _inductor})
 
 
@@ -302,7 +307,8 @@ def _with_gradients(
         return made.call
 
     # derivatives go through the markers of the functional graph
-    ahead = graph.device == CPU and options.mode == "default" and not options.dump
+    spare = len(os.sched_getaffinity(0)) >= AHEAD_CORES
+    ahead = spare and graph.device == CPU and options.mode == "default" and not options.dump
     try:
         asked = with_gradients(functionalize(graph, table), table)
     except NotDifferentiableError as error:

@@ -19,6 +19,7 @@ from tests.frontends.torch.test_gradients import close, grad, seeded  # noqa: E4
 def graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the graphs that are compiled, with a cache that holds nothing."""
     monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(pipeline, "AHEAD_CORES", 1)
     made: list[str] = []
     compile = pipeline._compile
 
