@@ -204,10 +204,7 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
     for inner in [header for header in frame.trips if header > target]:
         del frame.trips[inner]  # loops inside begin anew
     frame.trips[target] = trips
-    options = tracer.config.options
-    if trips <= options.unroll_limit and len(tracer.builder.nodes) <= _most_nodes(tracer, frame):
-        return
-    if _unrolls_further(tracer, frame, target, trips):
+    if _unrolls_on(tracer, frame, target, trips):
         return
     loop = frame.info.loop_at(target) or frame.info.outermost_loop(target)
     if loop is None:
@@ -217,6 +214,18 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
     frame_start = frame.info.outermost_loop(target)
     assert frame_start is not None
     _break_loop(tracer, frame, frame_start, None)
+
+
+def _unrolls_on(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
+    """Whether another trip is unrolled."""
+    options, nodes = tracer.config.options, len(tracer.builder.nodes)
+    if target in frame.steps:
+        count, before = frame.steps[target]
+        is_short = trips > 1 or (nodes - before) * count <= 2 * options.unroll_ops
+        return is_short and nodes <= 4 * options.unroll_ops
+    if trips <= options.unroll_limit and nodes <= _most_nodes(tracer, frame):
+        return True
+    return _unrolls_further(tracer, frame, target, trips)
 
 
 def _most_nodes(tracer: Tracer, frame: Frame) -> int:

@@ -12,6 +12,7 @@ from ..guards.guard import Kind
 from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle
 from ..loops.raising_branches import truth_at_jump
 from ..objects.class_names import class_dict
+from ..values.array import ArrayValue
 from ..values.base import Frame, OpaqueValue, Tracer
 from ..values.context import InertContextValue
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
@@ -114,6 +115,7 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return frame.info.outermost_loop(frame.current) is None  # a body that never jumps back: no loop
     frame.idle.pop(loop.header, None)  # what was found of it before was of another iterator
     frame.unrolled.discard(loop.header)
+    frame.steps.pop(loop.header, None)
     count = iterator.remaining(tracer) if isinstance(iterator, IteratorValue) else None
     if count is None and tracer.config.pins_trip_counts and isinstance(iterator, IteratorValue):
         iterator.pin()
@@ -129,6 +131,9 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return True
     if count <= options.unroll_limit:
         return True
+    if count <= LAYERS * options.unroll_limit and _works_on_tensors(tracer):
+        frame.steps[loop.header] = count, len(tracer.builder.nodes)
+        return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
     # each of which would make the function another one
     names = count <= LAYERS * options.unroll_limit and _over_names(iterator)
@@ -140,6 +145,12 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return False
     frame.unrolled.add(loop.header)
     return True
+
+
+def _works_on_tensors(tracer: Tracer) -> bool:
+    """Whether the graph is of another library than NumPy, whose calls cost some microseconds each: steps of a
+    recurrent network are worth one graph. It is decided by what the first one takes (``back_edge``)."""
+    return any(isinstance(v, ArrayValue) and v.ref.frontend != "numpy" for v in tracer.inputs)
 
 
 def _over_names(iterator: IteratorValue) -> bool:

@@ -38,6 +38,7 @@ _MODULES = (
     "autograd_functions",
     "autograd_grad",
     "checkpoints",
+    "recurrent",
     "transformer",
     "losses",
     "complex_numbers",

@@ -130,3 +130,64 @@ def test_a_state_of_changing_sizes(kind):
             assert_equal(fast(x, state), layer(x, state))
         with pytest.raises(RuntimeError, match="Expected hidden"):
             fast(torch.randn(7, 4, 4), state)
+
+
+# -- cells --------------------------------------------------------------------------------------------------
+CELLS = {
+    "lstm": lambda: nn.LSTMCell(6, 4),
+    "lstm-without-bias": lambda: nn.LSTMCell(6, 4, bias=False),
+    "gru": lambda: nn.GRUCell(6, 4),
+    "tanh": lambda: nn.RNNCell(6, 4),
+    "relu": lambda: nn.RNNCell(6, 4, nonlinearity="relu"),
+}
+
+
+class Steps(nn.Module):
+    """A cell over the steps of a sequence."""
+
+    def __init__(self, cell):
+        super().__init__()
+        self.cell, self.head = cell, nn.Linear(4, 2)
+
+    def forward(self, x):
+        state = None
+        seen = []
+        for t in range(x.shape[1]):
+            state = self.cell(x[:, t], state)
+            seen.append(state[0] if isinstance(state, tuple) else state)
+        return self.head(torch.stack(seen, 1))
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_cells(name, dtype):
+    torch.manual_seed(0)
+    model = Steps(CELLS[name]()).to(dtype)
+    x = torch.randn(3, 5, 6, dtype=dtype, requires_grad=True)
+    compiled = dyncomp.compile(model)
+    expected = model(x)
+    expected.pow(2).sum().backward()
+    grads = [x.grad, *(p.grad for p in model.parameters())]
+    x.grad = None
+    model.zero_grad()
+    found = compiled(x)
+    found.pow(2).sum().backward()
+    tight = {} if dtype is not torch.bfloat16 else {"rtol": 0.1, "atol": 0.05}
+    torch.testing.assert_close(found, expected, **tight)
+    for mine, their in zip([x.grad, *(p.grad for p in model.parameters())], grads):
+        torch.testing.assert_close(mine, their, **tight)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x[:1, :2]), model(x[:1, :2]), **tight)
+
+
+def test_steps_are_one_graph_where_they_are_short():
+    torch.manual_seed(0)
+    model = Steps(nn.LSTMCell(6, 4))
+    with torch.no_grad():
+        assert len(dyncomp.explain(model)(torch.randn(2, 20, 6)).graphs) == 1
+        # 64 steps are too many operations, 100 too many steps
+        for steps in (64, 100):
+            x = torch.randn(2, steps, 6)
+            report = dyncomp.explain(model)(x)
+            assert {b.id for b in report.breaks} == {"loop"}
+            torch.testing.assert_close(report.result, model(x))

@@ -1,0 +1,118 @@
+"""Cells of recurrent networks (``nn.LSTMCell``, ``GRUCell``, ``RNNCell``), as what they compute; layers of
+many steps are routines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dtypes import float32, float64
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from .functional import relu_var
+from .linear import linear
+from .operands import need_tensor, pointwise, tensor
+from .torch_rules import RuleTable
+
+TABLE = RuleTable()
+
+
+def _gates(
+    tx: TraceContext, x: object, h: ArrayRef, weights: Sequence[object], biases: Sequence[object], count: int
+) -> tuple[list[Var], list[Var]]:
+    """The rows of ``x @ w_ih.T + b_ih`` and of ``h @ w_hh.T + b_hh`` in ``count`` parts."""
+    tensors = [need_tensor(t) for t in (x, h, *weights, *[b for b in biases if b is not None])]
+    if any(t.ndim != 2 for t in tensors[:4]) or tensors[0].dtype not in (float32, float64):
+        raise Unsupported("a recurrent cell of these inputs")
+    width = h.shape[1]
+    if any(type(n) is not int for n in (width, *tensors[2].shape)) or tensors[3].shape[0] != count * width:
+        raise Unsupported("a recurrent cell of unknown width")
+    found = []
+    for source, weight, bias in zip((x, h), weights, biases):
+        rows = linear(tx, source, weight, bias)
+        found.append([_part(tx, rows, number, width) for number in range(count)])
+    return found[0], found[1]
+
+
+def _part(tx: TraceContext, rows: ArrayRef, number: int, width: object) -> Var:
+    assert type(width) is int
+    starts, sizes = (0, number * width), (rows.shape[0], width)
+    return emit(tx, "strided_slice", rows.var, starts=starts, sizes=sizes, steps=(1, 1))
+
+
+@TABLE.function("lstm_cell")
+def lstm_cell(
+    tx: TraceContext,
+    input: object,
+    hx: object,
+    w_ih: object,
+    w_hh: object,
+    b_ih: object = None,
+    b_hh: object = None,
+) -> tuple[ArrayRef, ArrayRef]:
+    """Hidden and cell state after a step (Hochreiter and Schmidhuber, 1997, with a forget gate)."""
+    if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+        raise Unsupported("an LSTM cell without a state")
+    h, c = need_tensor(hx[0]), need_tensor(hx[1])
+    if c.shape != h.shape or c.dtype != h.dtype:
+        raise Unsupported("an LSTM cell of states unlike each other")
+    ours, theirs = _gates(tx, input, h, (w_ih, w_hh), (b_ih, b_hh), 4)
+    sums = [pointwise(tx, "add", b, a) for a, b in zip(ours, theirs)]
+    write, keep, show = (pointwise(tx, "sigmoid", sums[k]) for k in (0, 1, 3))
+    new = pointwise(tx, "multiply", write, pointwise(tx, "tanh", sums[2]))
+    cell = pointwise(tx, "add", pointwise(tx, "multiply", keep, c.var), new)
+    hidden = pointwise(tx, "multiply", show, pointwise(tx, "tanh", cell))
+    return tensor(hidden), tensor(cell)
+
+
+@TABLE.function("gru_cell")
+def gru_cell(
+    tx: TraceContext,
+    input: object,
+    hx: object,
+    w_ih: object,
+    w_hh: object,
+    b_ih: object = None,
+    b_hh: object = None,
+) -> ArrayRef:
+    """The state after a step (Cho et al., 2014)."""
+    h = need_tensor(hx)
+    ours, theirs = _gates(tx, input, h, (w_ih, w_hh), (b_ih, b_hh), 3)
+    reset, update = (pointwise(tx, "sigmoid", pointwise(tx, "add", theirs[k], ours[k])) for k in (0, 1))
+    new = pointwise(tx, "tanh", pointwise(tx, "add", pointwise(tx, "multiply", theirs[2], reset), ours[2]))
+    change = pointwise(tx, "multiply", pointwise(tx, "subtract", h.var, new), update)
+    return tensor(pointwise(tx, "add", change, new))
+
+
+def _sum(
+    tx: TraceContext, x: object, hx: object, weights: Sequence[object], biases: Sequence[object]
+) -> ArrayRef:
+    (ours,), (theirs,) = _gates(tx, x, need_tensor(hx), weights, biases, 1)
+    return tensor(pointwise(tx, "add", theirs, ours))
+
+
+@TABLE.function("rnn_tanh_cell")
+def rnn_tanh_cell(
+    tx: TraceContext,
+    input: object,
+    hx: object,
+    w_ih: object,
+    w_hh: object,
+    b_ih: object = None,
+    b_hh: object = None,
+) -> ArrayRef:
+    return tensor(pointwise(tx, "tanh", _sum(tx, input, hx, (w_ih, w_hh), (b_ih, b_hh)).var))
+
+
+@TABLE.function("rnn_relu_cell")
+def rnn_relu_cell(
+    tx: TraceContext,
+    input: object,
+    hx: object,
+    w_ih: object,
+    w_hh: object,
+    b_ih: object = None,
+    b_hh: object = None,
+) -> ArrayRef:
+    return tensor(relu_var(tx, _sum(tx, input, hx, (w_ih, w_hh), (b_ih, b_hh))))
