@@ -632,11 +632,10 @@ def test_explain_names_the_lines_of_the_function():
 
 
 def test_floating_point_errors_are_quiet():
-    with np.errstate(all="raise"):
-        pass
+    before = dyncomp.stats()["floating_point_reruns"]
     found = dyncomp.vmap(lambda x: np.where(x > 0, np.log(np.abs(x) * 0 + (x > 0)), 0.0))(V)
     assert np.isfinite(found[V > 0]).all()
-    assert dyncomp.stats()["floating_point_reruns"] == 0
+    assert dyncomp.stats()["floating_point_reruns"] == before
 
 
 @pytest.mark.parametrize("in_axes", [(0, 0), (None, 0), (0, None)], ids=str)

@@ -305,7 +305,7 @@ _NOT_HOOKED = tuple(
     f"{os.sep}{name}{os.sep}"
     for name in (
         *("numpy", "torch", "cupy", "cupyx", "triton", "sympy"),
-        *("filelock", "platformdirs", "pytest", "_pytest", *other_compilers.PACKAGES),
+        *("filelock", "platformdirs", "pytest", "_pytest", "hypothesis", *other_compilers.PACKAGES),
     )
 )
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep
