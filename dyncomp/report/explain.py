@@ -138,7 +138,7 @@ def overview(report: Explanation) -> str:
     kinds = Counter(b.id for b in report.breaks)
     distinct = {(b.id, b.loc): b for b in report.breaks}
     if distinct:
-        lines.append("not compiled: " + ", ".join(f"{n} x {kind}" for kind, n in kinds.most_common(6)))
+        lines.append("graphs end at: " + ", ".join(f"{n} x {kind}" for kind, n in kinds.most_common(6)))
         for record in [*distinct.values()][:_MOST_BREAKS]:
             lines += _indented(record.describe()).splitlines()[:6]
         if len(distinct) > _MOST_BREAKS:
@@ -160,9 +160,10 @@ def _verdict(report: Explanation) -> str:
     worked = [e for e in report.entries if e.graph is not None]
     if not worked and not any(record.is_native for record in report.native_loops):
         return "Nothing is compiled: the call runs as plain Python."
-    if not report.breaks and not report.skipped:
+    broken = {(b.id, b.loc) for b in report.breaks if b.id != "loop"}  # bodies of loops are compiled
+    if not broken and not report.skipped:
         return "All of the call is compiled." if len(worked) == 1 else "The call is compiled, in pieces."
-    count = len({(b.id, b.loc) for b in report.breaks}) + len(report.skipped)
+    count = len(broken) + len(report.skipped)
     places = "one place is" if count == 1 else f"{count} places are"
     return f"A part of the call is compiled; {places} left to plain Python (below)."
 
