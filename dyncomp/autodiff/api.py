@@ -50,10 +50,10 @@ def grad(
     shape and dtype; of a complex argument ``x + iy`` it is ``df/dx + i df/dy``. Where ``f`` is not smooth, it
     is a subgradient: 0 for ``abs`` at 0, equal shares for ties of ``max``.
 
-    ``f`` has to be captured as one graph: raises :class:`~dyncomp.errors.NotDifferentiableError` with the
-    program's line where it is not, or where it computes something without a derivative; ``TypeError`` for
-    arguments that are no floating-point numbers and results that are no scalars; ``ValueError`` for wrong
-    ``argnums`` and ``wrt``. Floating-point warnings are not given.
+    Where ``f`` is no single graph, it runs on a tape. Raises
+    :class:`~dyncomp.errors.NotDifferentiableError` with the program's line where a derivative would be lost;
+    ``TypeError`` for arguments that are no floating-point numbers and results that are no scalars;
+    ``ValueError`` for wrong ``argnums`` and ``wrt``. Floating-point warnings are not given.
 
     ``memory_budget``: about how many bytes loops may save for the backward pass; what exceeds it is computed
     again (see "Loops and memory" in docs/derivatives.md).
@@ -238,7 +238,7 @@ def _whole(
     start = time.perf_counter()
     try:
         if compiled.notes is not None:
-            compiled.notes.append(f"not one graph: {str(known.problem).partition(chr(10))[0]}")
+            compiled.notes.append(f"not one graph: {str(known.problem).splitlines()[0]}")
         budget = compiled.loops.memory_budget if compiled.loops else None
         return taped(made, args, kwargs, budget, compiled.notes)
     except NotDifferentiableError as error:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..frontends.base import GradientPair, PairBackward
-from .tape import Array, Kept, Node, Slot, WriteNode
+from .tape import Array, Kept, Node, Slot, WriteNode, array_of, settle
 
 FEW = 4  # runs that are worth a segment
 
@@ -74,7 +74,7 @@ class RunNode:
         found = self.graph.backward(tuple(given), tuple([slot is not None for slot in slots]))
         if found is None:
             return
-        inputs = [_array(saved[k]) for k in found.saved]
+        inputs = [array_of(saved[k]) for k in found.saved]
         for k in found.given:
             cotangent = cotangents[k]
             inputs.append(cotangent if cotangent.flags.c_contiguous else cotangent.copy())
@@ -88,9 +88,7 @@ class RunNode:
 
     def settle(self) -> None:
         """Copy what the program may write to from now on."""
-        for kept in (*(self.saved or ()), *(self.inputs or ())):
-            if type(kept) is Kept:
-                kept.array = kept.array.copy()
+        settle((*(self.saved or ()), *(self.inputs or ())))
 
     def again(self, values: dict[Slot, Array]) -> RunNode:
         """Another run of the graph on the same inputs; ``values``: those of the segment so far."""
@@ -98,7 +96,7 @@ class RunNode:
         inputs = [
             values[slot] if x is None and slot is not None else x for x, slot in zip(self.inputs, self.slots)
         ]
-        given = [_array(x) for x in inputs]
+        given = [array_of(x) for x in inputs]
         results = self.graph.pair.forward(*given)
         for k, out in self.outs.items():
             values[out] = results[k]
@@ -107,10 +105,6 @@ class RunNode:
         )
         made.bytes = size(results)
         return made
-
-
-def _array(kept: Array | Kept) -> Array:
-    return kept.array if type(kept) is Kept else kept
 
 
 def size(results: Sequence[Any]) -> int:
@@ -139,7 +133,7 @@ class Segment:
                     node.inputs[k] = None
                 elif slot is not None and slot not in seen:
                     seen.add(slot)
-                    self.bytes += getattr(_array(node.inputs[k]), "nbytes", 0)
+                    self.bytes += getattr(array_of(node.inputs[k]), "nbytes", 0)
             made.update(node.outs.values())
 
     def backward(self) -> None:

@@ -9,7 +9,7 @@ in place are differentiated as what they mean, as in a functionalized graph.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any, Protocol
 
@@ -83,6 +83,17 @@ class Kept:
 
     def __init__(self, array: Array) -> None:
         self.array = array
+
+
+def array_of(kept: Array | Kept) -> Array:
+    return kept.array if type(kept) is Kept else kept
+
+
+def settle(held: Iterable[Array | Kept | None]) -> None:
+    """Copy what is kept and the program may write to from now on."""
+    for kept in held:
+        if type(kept) is Kept:
+            kept.array = kept.array.copy()
 
 
 class Storage:
@@ -284,9 +295,7 @@ class CallNode:
         self.place = place
 
     def settle(self) -> None:
-        for kept in self.kept:
-            if type(kept) is Kept:
-                kept.array = kept.array.copy()
+        settle(self.kept)
 
     def backward(self) -> None:
         numbers = []
@@ -298,7 +307,7 @@ class CallNode:
                 out.cotangent = None
         if not numbers:
             return
-        inputs = [k.array if isinstance(k, Kept) else k for k in self.kept]
+        inputs = list(map(array_of, self.kept))
         try:
             found = self.operation.pull(inputs, tuple(numbers), cotangents)
         except NotDifferentiableError as error:

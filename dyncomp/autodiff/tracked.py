@@ -38,7 +38,9 @@ from .recording import (
 from .tape import CallNode, CustomNode, Slot, Storage, Tape, Window, WriteNode, in_memory, is_dense
 
 # attributes by which memory leaves
-_LEAVING = frozenset(("base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes"))
+_LEAVING = frozenset(
+    ("flat", "base", "data", "ctypes", "getfield", "tofile", "dump", "dumps", "tobytes", "tostring")
+)
 
 
 @disable
@@ -156,18 +158,7 @@ class Tracked(Value):
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(self.plain, name)
-        if name in (
-            "flat",
-            "base",
-            "data",
-            "ctypes",
-            "getfield",
-            "tofile",
-            "dump",
-            "dumps",
-            "tobytes",
-            "tostring",
-        ):
+        if name in _LEAVING:
             if self.tape.closed or found is None:
                 return found
             if slot_of(self) is not None:

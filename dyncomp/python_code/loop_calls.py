@@ -10,13 +10,13 @@ from dyncomp.errors import Unsupported
 from dyncomp.python_code.cells import unsure_cells
 from dyncomp.python_code.edit import Assembly, places_and_catches
 from dyncomp.python_code.flow import Flow
-from dyncomp.python_code.instr import JUMPS, CanonicalCode
+from dyncomp.python_code.instr import CanonicalCode
 from dyncomp.python_code.loop_find import Loop, find_loops
 from dyncomp.python_code.loop_region import BREAK_ID, find_region
 from dyncomp.python_code.loops import (
     LoopBody,
     Variables,
-    emit_checked,
+    emit_around,
     emit_driver,
     emit_sentinels,
     make_loop_body,
@@ -64,13 +64,8 @@ def _with_loop_call(code: CanonicalCode, loop: Loop, make: Callable[[LoopBody], 
             assembly.loc, assembly.catch = instr.loc, catches[loop.header]
             emit_sentinels(assembly, variables.sentinels.difference(bound))
             temporaries = emit_driver(assembly, code, loop, body, make(body), variables, places, catches, {})
-            continue
-        assembly.mark(places[instr.index])
-        assembly.loc, assembly.catch = instr.loc, catches[instr.index]
-        if instr.op in JUMPS:
-            assembly.emit(instr.op, places[instr.arg])
         else:
-            emit_checked(assembly, instr, variables)
+            emit_around(assembly, instr, variables, places, catches)
     assembly.mark(places[-1])
     others = [name for name in sorted(temporaries) if name not in code.varnames]
     return assembly.finish(code, varnames=(*code.varnames, *others))

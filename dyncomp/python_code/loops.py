@@ -277,7 +277,7 @@ def _emit_region(
         if instr.op in JUMPS:
             assembly.emit(instr.op, _resolve(region, instr.index, instr.arg, places, stubs))
         else:
-            emit_checked(assembly, instr, variables)
+            _emit_checked(assembly, instr, variables)
         if instr.op in NO_FALLTHROUGH:
             continue
         after = index + 1
@@ -293,7 +293,7 @@ def _resolve(region: Region, source: int, target: int, places: Places, stubs: di
     return places[target] if k is None else stubs[k]
 
 
-def emit_checked(assembly: Assembly, instr: Instr, variables: Variables) -> None:
+def _emit_checked(assembly: Assembly, instr: Instr, variables: Variables) -> None:
     """Copy an instruction, looking for the sentinel before it reads a maybe unbound local."""
     op, name = instr.op, instr.arg
     assembly.emit_check(instr)
@@ -307,6 +307,19 @@ def emit_checked(assembly: Assembly, instr: Instr, variables: Variables) -> None
     else:
         assembly.emit("LOAD_CONST", UNBOUND)
         assembly.emit("STORE_FAST", name)
+
+
+def emit_around(
+    assembly: Assembly, instr: Instr, variables: Variables, places: Places, catches: Catches
+) -> None:
+    """Copy an instruction of the code around the loop."""
+    assembly.mark(places[instr.index])
+    assembly.loc = instr.loc
+    assembly.catch = catches[instr.index]
+    if instr.op in JUMPS:
+        assembly.emit(instr.op, places[instr.arg])
+    else:
+        _emit_checked(assembly, instr, variables)
 
 
 def _emit_check(assembly: Assembly, name: str) -> None:
@@ -400,13 +413,7 @@ def make_loop_driver(
         if resumes and instr.index in resumes:
             temporaries |= emit_exit(assembly, instr, resumes, depths, prefix, places)
             continue
-        assembly.mark(places[instr.index])
-        assembly.loc = instr.loc
-        assembly.catch = catches[instr.index]
-        if instr.op in JUMPS:
-            assembly.emit(instr.op, places[instr.arg])
-        else:
-            emit_checked(assembly, instr, variables)
+        emit_around(assembly, instr, variables, places, catches)
         if instr.index + 1 == loop.header and instr.op not in NO_FALLTHROUGH:
             assembly.emit("JUMP", places[loop.header])
     assembly.mark(places[-1])

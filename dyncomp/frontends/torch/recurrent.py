@@ -3,7 +3,7 @@ many steps are routines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...dtypes import float32, float64
 from ...errors import Unsupported
@@ -85,34 +85,23 @@ def gru_cell(
     return tensor(pointwise(tx, "add", change, new))
 
 
-def _sum(
-    tx: TraceContext, x: object, hx: object, weights: Sequence[object], biases: Sequence[object]
-) -> ArrayRef:
-    (ours,), (theirs,) = _gates(tx, x, need_tensor(hx), weights, biases, 1)
-    return tensor(pointwise(tx, "add", theirs, ours))
+def _simple_cell(activation: Callable[[TraceContext, Var], Var]) -> Callable[..., ArrayRef]:
+    """The rule of a cell whose state is an activation of the sum of its gates (Elman, 1990)."""
+
+    def cell(
+        tx: TraceContext,
+        input: object,
+        hx: object,
+        w_ih: object,
+        w_hh: object,
+        b_ih: object = None,
+        b_hh: object = None,
+    ) -> ArrayRef:
+        (ours,), (theirs,) = _gates(tx, input, need_tensor(hx), (w_ih, w_hh), (b_ih, b_hh), 1)
+        return tensor(activation(tx, pointwise(tx, "add", theirs, ours)))
+
+    return cell
 
 
-@TABLE.function("rnn_tanh_cell")
-def rnn_tanh_cell(
-    tx: TraceContext,
-    input: object,
-    hx: object,
-    w_ih: object,
-    w_hh: object,
-    b_ih: object = None,
-    b_hh: object = None,
-) -> ArrayRef:
-    return tensor(pointwise(tx, "tanh", _sum(tx, input, hx, (w_ih, w_hh), (b_ih, b_hh)).var))
-
-
-@TABLE.function("rnn_relu_cell")
-def rnn_relu_cell(
-    tx: TraceContext,
-    input: object,
-    hx: object,
-    w_ih: object,
-    w_hh: object,
-    b_ih: object = None,
-    b_hh: object = None,
-) -> ArrayRef:
-    return tensor(relu_var(tx, _sum(tx, input, hx, (w_ih, w_hh), (b_ih, b_hh))))
+TABLE.function("rnn_tanh_cell")(_simple_cell(lambda tx, x: pointwise(tx, "tanh", x)))
+TABLE.function("rnn_relu_cell")(_simple_cell(lambda tx, x: relu_var(tx, tensor(x))))
