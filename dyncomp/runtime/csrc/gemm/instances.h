@@ -30,6 +30,8 @@ namespace {
 
 #include "places.h"
 
+#include "few_places.h"
+
 #include "vector.h"
 
 #include "multiply.h"

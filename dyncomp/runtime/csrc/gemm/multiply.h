@@ -46,6 +46,10 @@ int multiply(const Gemm* gemm) {
     if (convolve_winograd<T, 2>(product, products, failed)) return failed;
   }
   if (gemm->windows && gemm->windows->channels_last) return convolve_places<Single<T>>(*gemm, products);
+  if (gemm->windows && gemm->k > 0 && sums) {
+    FewPlaces<T> few(*gemm, products);
+    if (few.pays()) return convolve_few_places(few);
+  }
   if (gemm->windows && gemm->k > 0) {
     const Shifts<Single<T>> shifts(*gemm, products);
     if (gemm->way == kWayShifts ? shifts.possible() : gemm->way != kWayWindows && shifts.pays())
