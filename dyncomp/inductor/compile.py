@@ -29,6 +29,7 @@ from .fusion.half_operands import narrow_products
 from .fusion.partition import partition_joins
 from .fusion.prologue import fuse_prologues
 from .fusion.row_groups import fuse_row_groups
+from .fusion.transposed_convolutions import as_convolutions
 from .launch import LaunchPlan, PyCallStep, TensorOwner, build
 from .loops.loop_ir import Kernel
 from .loops.loop_text import kernel_text
@@ -202,6 +203,7 @@ class _Maker:
         self.timed = timed
         self.edit = edit
         self.table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
+        graph = timed("transposed", lambda: as_convolutions(graph, self.table))
         narrow = timed("narrow", lambda: narrow_products(graph, self.table))
         self.graph = timed("partition", lambda: partition_joins(narrow, self.table))
         self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}

@@ -108,6 +108,15 @@ def test_any_sizes(name: str, case: Case, dtype: str, layout: str, seed: int) ->
     check(name, case, dtype, seed, layout)
 
 
+# As those that are gradients with respect to kernels.
+FEW_PLACES = [
+    Case(3, 20, (20, 23), (18, 17), padding=(1, 0)),
+    Case(40, 70, (9, 8), (6, 4), padding=(1, 1)),
+    Case(2, 33, (41, 39), (18, 19), dilation=(2, 2), padding=(2, 1)),
+    Case(1, 9, (61, 64), (55, 60), padding=(0, 1)),
+    Case(4, 130, (30, 32), (9, 7), stride=(2, 2), dilation=(3, 4), padding=(2, 0)),
+    Case(5, 17, (1, 70), (1, 30), dilation=(1, 2), padding=(0, 7)),
+]
 LARGE = [
     Case(70, 33, (30, 41), (3, 3), padding=(1, 1)),
     Case(100, 20, (14, 14), (3, 3), stride=(2, 2), padding=(1, 1)),
@@ -125,6 +134,7 @@ LARGE = [
     Case(60, 75, (31, 41), (3, 3), stride=(2, 2), padding=(1, 1)),
     Case(130, 66, (26, 70), (3, 3), stride=(2, 2), padding=(0, 2)),
     Case(1, 1, (1, 5000), (1, 9), dilation=(1, 3), padding=(0, 12)),
+    *FEW_PLACES,
 ]
 
 

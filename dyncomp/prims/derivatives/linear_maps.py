@@ -144,17 +144,14 @@ def _image_of(
     ops: Ops, ct: Var, x: Var, w: Var, *, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Var:
     rank = len(stride)
+    params = {"stride": stride, "dilation": dilation, "groups": groups, "channels_last": False}
+    rest = _rest(ct, x, w, stride, padding, dilation)
+    if rest is not None:
+        pads = tuple(low for low, _ in padding)
+        exact: Var = ops.convolution_transpose(ct, w, padding=pads, output_padding=rest, **params)
+        return exact
     none = (0,) * rank
-    whole = ops.convolution_transpose(
-        ct,
-        w,
-        stride=stride,
-        padding=none,
-        output_padding=none,
-        dilation=dilation,
-        groups=groups,
-        channels_last=False,
-    )
+    whole = ops.convolution_transpose(ct, w, padding=none, output_padding=none, **params)
     # of the padded image the end may lie beyond the last window
     for axis, (low, high) in enumerate(padding, 2):
         whole = _fitted(ops, whole, x.shape[axis] + max(low, 0) + max(high, 0), axis)
@@ -168,6 +165,30 @@ def _image_of(
             whole = ops.update_slice(base, whole, starts=starts, sizes=whole.shape, steps=(1,) * x.ndim)
         whole = _fitted(ops, whole, x.shape[axis], axis)
     return whole
+
+
+def _rest(ct: Var, x: Var, w: Var, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...] | None:
+    """What the image has at its ends beyond the last window, where a transposed convolution can add as much to its
+    result; ``None`` elsewhere."""
+    found: list[int] = []
+    for axis, (step, (low, high), gap) in enumerate(zip(stride, padding, dilation), 2):
+        size = (ct.shape[axis] - 1) * step - 2 * low + gap * (w.shape[axis] - 1) + 1
+        if low != high or low < 0 or not isinstance(size, int) or not isinstance(x.shape[axis], int):
+            return None
+        found.append(x.shape[axis] - size)
+        if not 0 <= found[-1] < max(step, gap) or size < 1:
+            return None
+    return tuple(found)
+
+
+def _exact_end(x: Var, ct: Var, w: Var, axis: int, low: int, step: int, gap: int) -> int | None:
+    """The zeros at an axis's end (negative: what is left out) with which there are no more windows than elements
+    of the kernel; ``None`` where sizes are not known."""
+    sizes = (x.shape[axis], ct.shape[axis], w.shape[axis])
+    if not all(isinstance(n, int) for n in sizes):
+        return None
+    image, windows, kernel = (int(n) for n in sizes)
+    return (kernel - 1) * gap + (windows - 1) * step + 1 - low - image
 
 
 def _kernels_of(
@@ -188,8 +209,12 @@ def _kernels_of(
     image = ops.reshape(image, shape=(per_group, batch * groups, *sizes))
     seen = regrouped(ct, kernels // groups, (1, 2, 0))
     seen = ops.reshape(seen, shape=(kernels, batch, *ct.shape[2:]))
+    pads = tuple(
+        (low, high if (exact := _exact_end(x, ct, w, axis, low, step, gap)) is None else exact)
+        for axis, ((low, high), step, gap) in enumerate(zip(padding, stride, dilation), 2)
+    )
     found = ops.convolution(
-        image, seen, stride=dilation, padding=padding, dilation=stride, groups=groups, channels_last=False
+        image, seen, stride=dilation, padding=pads, dilation=stride, groups=groups, channels_last=False
     )
     for axis in range(2, x.ndim):
         found = window(ops, found, axis, 0, w.shape[axis])

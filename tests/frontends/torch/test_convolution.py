@@ -334,3 +334,49 @@ def test_zeros_of_kernels_hide_what_is_large() -> None:
     image[0, :, 5, 5] = 1e20
     found = dyncomp.compile(lambda x, w: torch.nn.functional.conv2d(x, w, padding=1))(image, kernels)
     torch.testing.assert_close(found[:, :, 1:, 1:], image[:, :, :-1, :-1], rtol=0.0, atol=0.0)
+
+
+GRADIENTS = list(itertools.product((1, 2, 3), (1, 2), (0, 1, 2), ((1, 1), (3, 2), (4, 5)), (1, 2)))
+
+
+@pytest.mark.parametrize(("stride", "dilation", "padding", "kernel", "groups"), GRADIENTS, ids=str)
+def test_gradients(stride: int, dilation: int, padding: int, kernel: Any, groups: int) -> None:
+    """Of convolutions, and of transposed ones, whose gradients are convolutions."""
+    x = randn(3, 4, 14, 17).requires_grad_()
+    w = randn(12, 4 // groups, *kernel).requires_grad_()
+    v = randn(4, 6, *kernel).requires_grad_()
+    # some images have an end that no window sees
+    more = min(1, max(stride, dilation) - 1)
+    plain = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+
+    def loss(x: Any, w: Any, v: Any) -> Any:
+        here = F.conv2d(x, w, **plain)
+        there = F.conv_transpose2d(x, v, output_padding=more, **plain)
+        return here.sin().sum() + there.sin().sum()
+
+    with torch.enable_grad():
+        wanted = torch.autograd.grad(loss(x, w, v), (x, w, v))
+        got = torch.autograd.grad(dyncomp.compile(loss, fullgraph=True)(x, w, v), (x, w, v))
+    for one, other in zip(got, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5 * float(other.abs().max()))
+
+
+TRANSPOSED = [
+    {},
+    {"stride": 2, "padding": 1, "output_padding": 1},
+    {"stride": (2, 1), "padding": (0, 2), "dilation": (1, 2)},
+    {"stride": 3, "padding": 3},
+    {"stride": 2, "dilation": 2},
+    {"stride": 5, "output_padding": (3, 4)},
+    {"groups": 3, "padding": [1, 1]},
+    {"groups": 2, "stride": 2},
+]
+
+
+@pytest.mark.parametrize("options", TRANSPOSED, ids=str)
+def test_transposed(options: dict[str, Any]) -> None:
+    """Each phase of a stride is a convolution of its own."""
+    x, w = randn(2, 6, 9, 11), randn(6, 4, 3, 4)
+    check(lambda x: F.conv_transpose2d(x, w, **options), x)
+    check(lambda x: F.conv_transpose2d(x, w, **options), last(x), backend="inductor")
+    check(lambda x: F.conv_transpose2d(x, w, **options), x, backend="inductor", tolerance=1e-5)

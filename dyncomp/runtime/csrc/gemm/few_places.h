@@ -7,7 +7,7 @@
  * a tile are read there, each by a pointer of its own. */
 
 /* Places at most, elements of a run at least. */
-constexpr i64 kFewPlaces = 64, kRunLeast = 8;
+constexpr i64 kFewPlaces = 64, kRunLeast = 4;
 /* Rows of a block, terms that it goes over at once, and bytes of the copy of what these see. */
 constexpr i64 kRowsOfFew = 48, kTermsOfFew = 512, kCopyOfFew = 192 << 10;
 /* Rows of all products from which on it pays to pack the kernels. */
@@ -51,13 +51,13 @@ struct FewPlaces {
            products * places >= kFewFromRows && copy_size() * static_cast<i64>(sizeof(T)) <= kStripBytesMost;
   }
 
+  /* In order, as copies may write beyond their end. */
   void find_phases(int axis, i64 count) {
     for (i64 phase = 0; phase < w.dilation[axis]; ++phase) rank[axis][phase] = -1;
+    for (i64 place = 0; place < count; ++place) rank[axis][place * w.stride[axis] % w.dilation[axis]] = 0;
     phases[axis] = 0;
-    for (i64 place = 0; place < count; ++place) {
-      i64& found = rank[axis][place * w.stride[axis] % w.dilation[axis]];
-      if (found < 0) found = phases[axis]++;
-    }
+    for (i64 phase = 0; phase < w.dilation[axis]; ++phase)
+      if (rank[axis][phase] == 0) rank[axis][phase] = phases[axis]++;
   }
 
   /* Whole images, or some lines of one. */
