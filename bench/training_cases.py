@@ -81,8 +81,33 @@ def vit() -> Case:
     return Model(), _cross_entropy, (torch.randn(2, 3, 64, 64), torch.randint(0, 10, (2,)))
 
 
+def bert() -> Case:
+    """Four layers of transformers' BERT, as a classifier, with a mask."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    sizes = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
+    dropped = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    module = BertForSequenceClassification(BertConfig(vocab_size=1000, **sizes, **dropped))
+    mask = torch.ones(4, 64, dtype=torch.long)
+    mask[1, 40:] = 0
+
+    def loss(module: Any, tokens: Any, mask: Any, labels: Any) -> Any:
+        return module(input_ids=tokens, attention_mask=mask, labels=labels).loss
+
+    return module, loss, (torch.randint(0, 1000, (4, 64)), mask, torch.randint(0, 2, (4,)))
+
+
 def resnet() -> Case:
     """ResNet-18's form with a quarter of its channels."""
+    return _resnet(16, 64, 4)
+
+
+def resnet18() -> Case:
+    return _resnet(64, 128, 4)
+
+
+def _resnet(width: int, size: int, batch: int) -> Case:
     import torch
     from torch import nn
 
@@ -100,13 +125,13 @@ def resnet() -> Case:
             y += self.shortcut(x)
             return self.relu(y)
 
-    layers = [nn.Conv2d(3, 16, 7, 2, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)]
-    width = 16
-    for after, stride in ((16, 1), (32, 2), (64, 2), (128, 2)):
+    first = nn.Conv2d(3, width, 7, 2, 3, bias=False)
+    layers = [first, nn.BatchNorm2d(width), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)]
+    for after, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
         layers += [Residual(width, after, stride), Residual(after, after, 1)]
         width = after
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 10))
-    return model, _cross_entropy, (torch.randn(4, 3, 64, 64), torch.randint(0, 10, (4,)))
+    return model, _cross_entropy, (torch.randn(batch, 3, size, size), torch.randint(0, 10, (batch,)))
 
 
 def lstm() -> Case:
@@ -128,4 +153,4 @@ def lstm() -> Case:
     return Model(), _cross_entropy, (torch.randn(16, 20, 32), torch.randint(0, 10, (16,)))
 
 
-CASES: dict[str, Callable[[], Case]] = {f.__name__: f for f in (mlp, gpt2, vit, resnet, lstm)}
+CASES: dict[str, Callable[[], Case]] = {f.__name__: f for f in (mlp, gpt2, bert, vit, resnet, resnet18, lstm)}

@@ -1,8 +1,8 @@
 """Transposed convolutions on CPUs as convolutions: gradients with respect to images are such.
 
 Places of the result that lie a stride apart see the same elements of the kernel, so each such phase is a
-convolution of the image with these elements, turned round. The phases are then put between each other ("sub-pixel
-convolution", Shi et al. 2016).
+convolution of the image with these elements, turned round. The phases are then put between each other
+("sub-pixel convolution", Shi et al. 2016).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def as_convolutions(graph: Graph, table: OpTable) -> Graph:
 
 @dataclass(frozen=True)
 class _Phase:
-    """What one phase is along an axis: elements ``first``, ``first + stride``… of the kernel, ``taps`` of them,
-    and ``count`` places of the result from ``start`` on, for an image padded by ``low`` and ``high``."""
+    """What one phase is along an axis: elements ``first``, ``first + stride``… of the kernel, ``taps`` of
+    them, and ``count`` places of the result from ``start`` on, for an image padded by ``low``, ``high``."""
 
     first: int
     taps: int

@@ -168,22 +168,23 @@ def _image_of(
 
 
 def _rest(ct: Var, x: Var, w: Var, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...] | None:
-    """What the image has at its ends beyond the last window, where a transposed convolution can add as much to its
-    result; ``None`` elsewhere."""
+    """What the image has at its ends beyond the last window, where a transposed convolution can add as much
+    to its result; ``None`` elsewhere."""
     found: list[int] = []
     for axis, (step, (low, high), gap) in enumerate(zip(stride, padding, dilation), 2):
         size = (ct.shape[axis] - 1) * step - 2 * low + gap * (w.shape[axis] - 1) + 1
         if low != high or low < 0 or not isinstance(size, int) or not isinstance(x.shape[axis], int):
             return None
-        found.append(x.shape[axis] - size)
-        if not 0 <= found[-1] < max(step, gap) or size < 1:
+        more = int(x.shape[axis]) - size
+        if not 0 <= more < max(step, gap) or size < 1:
             return None
+        found.append(more)
     return tuple(found)
 
 
 def _exact_end(x: Var, ct: Var, w: Var, axis: int, low: int, step: int, gap: int) -> int | None:
-    """The zeros at an axis's end (negative: what is left out) with which there are no more windows than elements
-    of the kernel; ``None`` where sizes are not known."""
+    """The zeros at an axis's end (negative: what is left out) with which there are no more windows than
+    elements of the kernel; ``None`` where sizes are not known."""
     sizes = (x.shape[axis], ct.shape[axis], w.shape[axis])
     if not all(isinstance(n, int) for n in sizes):
         return None

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
+from dyncomp.runtime import num_threads, set_num_threads  # noqa: E402
 
 F = torch.nn.functional
 nn = torch.nn
@@ -380,3 +381,28 @@ def test_transposed(options: dict[str, Any]) -> None:
     check(lambda x: F.conv_transpose2d(x, w, **options), x)
     check(lambda x: F.conv_transpose2d(x, w, **options), last(x), backend="inductor")
     check(lambda x: F.conv_transpose2d(x, w, **options), x, backend="inductor", tolerance=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5])
+@pytest.mark.parametrize("kernels", [16, 67])
+def test_stacks_of_small_images(size: int, kernels: int) -> None:
+    """What a tile of the product sees is of several images; the bits are those of any number of threads."""
+    before = num_threads()
+    x = randn(9, 40, size, size)
+    w, b = randn(kernels, 40, 3, 3), randn(kernels)
+
+    def plain(x: Any) -> Any:
+        return torch.relu(F.conv2d(x, w, b, padding=1))
+
+    compiled = dyncomp.compile(plain, fullgraph=True)
+    several = (x, x[3:], x[::2], x[:1].expand(7, -1, -1, -1), x.transpose(2, 3))
+    found = []
+    try:
+        for threads in (1, 2, 5):
+            set_num_threads(threads)
+            found.append([compiled(given) for given in several])
+    finally:
+        set_num_threads(before)
+    for given, results in zip(several, zip(*found)):
+        torch.testing.assert_close(results[0], plain(given), rtol=1e-5, atol=1e-4)
+        assert all(torch.equal(results[0], other) for other in results)

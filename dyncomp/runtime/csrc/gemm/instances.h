@@ -32,6 +32,8 @@ namespace {
 
 #include "few_places.h"
 
+#include "small_images.h"
+
 #include "vector.h"
 
 #include "multiply.h"

@@ -49,6 +49,8 @@ int multiply(const Gemm* gemm) {
   if (gemm->windows && gemm->k > 0 && sums) {
     FewPlaces<T> few(*gemm, products);
     if (few.pays()) return convolve_few_places(few);
+    const SmallImages<T> small(*gemm, products);
+    if (small.pays()) return convolve_small_images(small);
   }
   if (gemm->windows && gemm->k > 0) {
     const Shifts<Single<T>> shifts(*gemm, products);

@@ -75,26 +75,35 @@ struct Inside {
   }
 };
 
-/* The columns [col, col + cols) of `count` rows of B from row p on, as rows of `width` elements. */
+/* An image for pack_windows: the only one. */
 template <class T>
-void pack_windows(const Windows& w, const T* image, i64 channels, i64 p, i64 count, i64 col, i64 cols, i64 width,
-                  T* to) {
+struct OneImage {
+  const T* image;
+  const T* operator()(i64) const { return image; }
+};
+
+/* The columns [col, col + cols) of `count` rows of B from row p on, as rows of `width` elements. Columns go through the
+ * places of one image after the other, `places` each; `image_of(number)` says where one lies. */
+template <class T, class Images>
+void pack_windows(const Windows& w, const Images& image_of, i64 channels, i64 p, i64 count, i64 col, i64 cols,
+                  i64 width, T* to, i64 places) {
   constexpr i64 kMostColumns = kTileVectors * Lanes<T>::kWidth;
   struct Piece {
+    const T *image, *end;
     i64 at, count, y, x; /* places of one row of the result, and what the first sees at the kernel's corner */
   } pieces[kMostColumns];
   int found = 0;
   for (i64 at = 0; at < cols;) {
-    const i64 y = (col + at) / w.columns, x = (col + at) % w.columns;
+    const i64 place = (col + at) % places, y = place / w.columns, x = place % w.columns;
     const i64 length = least(w.columns - x, cols - at);
-    pieces[found++] = {at, length, y * w.stride[0] - w.padding[0], x * w.stride[1] - w.padding[1]};
+    const T* const image = image_of((col + at) / places);
+    pieces[found++] = {image, image_end(w, image, channels), at, length, y * w.stride[0] - w.padding[0],
+                       x * w.stride[1] - w.padding[1]};
     at += length;
   }
-  const T* const end = image_end(w, image, channels);
   const i64 area = w.kernel[0] * w.kernel[1];
   i64 channel = p / area, ky = p % area / w.kernel[1], kx = p % w.kernel[1];
   for (i64 row = 0; row < count; ++row) {
-    const T* const plane = image + channel * w.channel;
     const i64 down = ky * w.dilation[0], right = kx * w.dilation[1];
     for (int number = 0; number < found; ++number) {
       const Piece& piece = pieces[number];
@@ -106,8 +115,8 @@ void pack_windows(const Windows& w, const T* image, i64 channels, i64 p, i64 cou
       }
       const Inside inside(w, x, piece.count);
       if (inside.from > 0) fill_zeros(start, inside.from);
-      copy_steps(plane + y * w.step[0] + (x + inside.from * w.stride[1]) * w.step[1], w.stride[1] * w.step[1],
-                 inside.to - inside.from, end, start + inside.from);
+      copy_steps(piece.image + channel * w.channel + y * w.step[0] + (x + inside.from * w.stride[1]) * w.step[1],
+                 w.stride[1] * w.step[1], inside.to - inside.from, piece.end, start + inside.from);
       if (inside.to < piece.count) fill_zeros(start + inside.to, piece.count - inside.to);
     }
     if (cols < width) fill_zeros(to + cols, width - cols);
@@ -118,4 +127,11 @@ void pack_windows(const Windows& w, const T* image, i64 channels, i64 p, i64 cou
     ky = 0;
     ++channel;
   }
+}
+
+/* Of one image. */
+template <class T>
+void pack_windows(const Windows& w, const T* image, i64 channels, i64 p, i64 count, i64 col, i64 cols, i64 width,
+                  T* to) {
+  pack_windows(w, OneImage<T>{image}, channels, p, count, col, cols, width, to, col + cols);
 }
