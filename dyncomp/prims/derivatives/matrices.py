@@ -306,6 +306,25 @@ def qr_vjp(
     return (_by_triangle(ops, right, _turned(ops, r), lower=True),)
 
 
+def qr_jvp(
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, mode: str = "reduced"
+) -> tuple[Maybe, ...]:
+    t = tangents[0]
+    if t is None:
+        return None, None
+    q, r = outputs
+    _check_tall(inputs[0], r)
+    moved = _by_triangle(ops, t, r, lower=False)
+    inner = _product(ops, _turned(ops, q), moved)
+    below = ops.tril(inner, k=-1)
+    skew = ops.subtract(below, _turned(ops, below))
+    if inner.dtype.is_complex:  # the diagonal of r is real
+        turn = ops.imag(_diagonal(ops, inner))
+        skew = _with_diagonal(ops, skew, ops.complex(zeros(ops, turn), turn))
+    rest = ops.subtract(inner, skew)
+    return ops.subtract(moved, _product(ops, q, rest)), _product(ops, rest, r)
+
+
 def _check_tall(x: Var, r: Var) -> None:
     rows, columns = x.shape[-2:]
     square = r.shape[-2:]
@@ -341,7 +360,8 @@ def _gaps(ops: Ops, values: Var, like: Var) -> Var:
 def svd_vjp(
     ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
 ) -> tuple[Maybe, ...]:
-    """Of the reduced form; of complex matrices the singular values only, as the vectors' phases are free."""
+    """Of the reduced form. The vectors' phases are free: of complex matrices the derivative is that of functions
+    which they make no difference to."""
     u, s, vh = outputs
     on_u, on_s, on_vh = cts
     if on_u is None and on_vh is None:
@@ -352,8 +372,7 @@ def svd_vjp(
             if full_matrices
             else (_product(ops, ops.multiply(u, _columns(ops, on_s, u)), vh),)
         )
-    if full_matrices or u.dtype.is_complex:
-        raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
+    _check_reduced(outputs)
     v = _turned(ops, vh)
     square = _product(ops, _turned(ops, u), u)  # for its shape
     gaps = _gaps(ops, ops.square(s), square)
@@ -362,6 +381,10 @@ def svd_vjp(
         inner = _product(ops, _turned(ops, u), on_u)
         skew = ops.multiply(ops.subtract(inner, _turned(ops, inner)), gaps)
         middle = ops.add(middle, ops.multiply(skew, _columns(ops, s, square)))
+        if u.dtype.is_complex:
+            turn = ops.divide(ops.imag(_diagonal(ops, inner)), s)
+            phases = ops.complex(zeros(ops, turn), turn)
+            middle = ops.add(middle, _with_diagonal(ops, zeros(ops, square), phases))
     on_v = None if on_vh is None else _turned(ops, on_vh)
     if on_v is not None:
         inner = _product(ops, _turned(ops, v), on_v)
@@ -387,8 +410,7 @@ def svd_jvp(
     if t is None:
         return None, None, None
     u, s, vh = outputs
-    if full_matrices or u.dtype.is_complex:
-        raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
+    _check_reduced(outputs)
     v = _turned(ops, vh)
     inner = _product(ops, _turned(ops, u), t, v)
     turned = _turned(ops, inner)
@@ -396,12 +418,25 @@ def svd_jvp(
     along, down = _columns(ops, s, inner), _rows(ops, s, inner)
     for_u = ops.multiply(gaps, ops.add(ops.multiply(inner, along), ops.multiply(down, turned)))
     for_v = ops.multiply(gaps, ops.add(ops.multiply(down, inner), ops.multiply(turned, along)))
+    rates = _diagonal(ops, inner)
+    if u.dtype.is_complex:
+        turn = ops.divide(ops.imag(rates), s)
+        for_u = _with_diagonal(ops, for_u, ops.complex(zeros(ops, turn), turn))
+        rates = ops.real(rates)
     tv, tu = _product(ops, t, v), _product(ops, _turned(ops, t), u)
     out_u = ops.subtract(tv, _product(ops, u, _turned(ops, u), tv))
     out_v = ops.subtract(tu, _product(ops, v, vh, tu))
     du = ops.add(_product(ops, u, for_u), ops.divide(out_u, _columns(ops, s, out_u)))
     dv = ops.add(_product(ops, v, for_v), ops.divide(out_v, _columns(ops, s, out_v)))
-    return du, _diagonal(ops, inner), _turned(ops, dv)
+    return du, rates, _turned(ops, dv)
+
+
+def _check_reduced(outputs: Vars) -> None:
+    """That there are as many vectors as singular values: the others of ``full_matrices=True`` are any."""
+    u, s, vh = outputs
+    count = s.shape[-1]
+    if not all(size is count or size == count for size in (u.shape[-1], vh.shape[-2])):
+        raise TypeError("no derivative of the singular vectors of full_matrices=True")
 
 
 def eigh_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> tuple[Maybe, ...]:
@@ -449,7 +484,7 @@ RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "det": (det_vjp, det_jvp),
     "slogdet": (slogdet_vjp, slogdet_jvp),
     "cholesky": (cholesky_vjp, cholesky_jvp),
-    "qr": (qr_vjp, None),
+    "qr": (qr_vjp, qr_jvp),
     "svd": (svd_vjp, svd_jvp),
     "svdvals": (svdvals_vjp, svdvals_jvp),
     "eigh": (eigh_vjp, eigh_jvp),

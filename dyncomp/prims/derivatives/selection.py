@@ -1,17 +1,22 @@
-"""``x[mask]``, whose size depends on the data: a library's call."""
+"""Calls of NumPy's routines; ``x[mask]``, whose size depends on the data, is one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...dtypes import int64
 from ...graph.ir import Ops, Var
 from ...symbolic.integers import product
 from ..pointwise.partials import zeros
-from . import reduced
+from . import least_squares, reduced
 
-_REDUCED = "reduced"
+Rule = Callable[..., Any]
+_KNOWN: Mapping[str, tuple[Rule, Rule]] = {
+    "least_squares": (least_squares.vjp, least_squares.jvp),
+    "lstsq": (least_squares.vjp, least_squares.jvp),
+    "reduced": (reduced.vjp, reduced.jvp),
+}
 _SELECT = "select"
 
 
@@ -31,8 +36,9 @@ def call_vjp(
 ) -> tuple[Var | None, ...]:
     """Each element takes the cotangent of its place among the chosen ones; the others take a zero that is
     put behind these."""
-    if function == _REDUCED:
-        return reduced.vjp(ops, cts, inputs, outputs, **_)
+    if function in _KNOWN:
+        known: tuple[Var | None, ...] = _KNOWN[function][0](ops, cts, inputs, outputs, **_)
+        return known
     _check(function)
     x, mask = inputs
     (ct,) = cts
@@ -54,9 +60,9 @@ def call_jvp(
     *,
     function: str,
     **params: Any,
-) -> Var | None:
-    if function == _REDUCED:
-        return reduced.jvp(ops, tangents, inputs, outputs, **params)
+) -> Any:
+    if function in _KNOWN:
+        return _KNOWN[function][1](ops, tangents, inputs, outputs, **params)
     _check(function)
     if tangents[0] is None:
         return None
