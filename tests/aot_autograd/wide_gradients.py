@@ -256,6 +256,10 @@ def single(made: Program, f: Callable[..., Any], args: list[Any], gradients: Any
     """In single precision: nearly the same."""
     small = [a.astype(np.complex64 if a.dtype.kind == "c" else np.float32) for a in args]
     with np.errstate(all="ignore"):
+        try:
+            f(*small)
+        except ValueError:  # out= of another type
+            return ""
         found = dyncomp.grad(f, argnums=tuple(range(len(args))))(*small)
     COUNTS["single"] += 1
     for position, direction, _, _ in checked:

@@ -37,7 +37,7 @@ def is_inexact(array):
     return array.dtype in (np.float64, np.complex128)
 
 
-def suitable(row):
+def suitable(row, keep=lambda row, sample: True):
     """Samples in double precision of a manageable size with ordinary values."""
     found = []
     for sample in samples_of(row.name):
@@ -53,6 +53,8 @@ def suitable(row):
         if row.name in TIES and "broadcast" in sample.label:
             continue
         if "special" in sample.label or not small or not doubles or others or refused or wide:
+            continue
+        if not keep(row, sample):
             continue
         found.append(sample)
     reals = [s for s in found if all(a.dtype != np.complex128 for a in s.args)]

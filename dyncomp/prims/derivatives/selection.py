@@ -12,12 +12,35 @@ from ..pointwise.partials import zeros
 from . import least_squares, reduced
 
 Rule = Callable[..., Any]
+_SELECT = "select"
+
+
+def _counts_vjp(
+    ops: Ops, cts: Sequence[Var | None], inputs: Sequence[Var], outputs: Sequence[Var], **_: object
+) -> tuple[Var | None, ...]:
+    """``np.bincount`` with weights: each weight is in the sum of its bin."""
+    (ct,) = cts
+    if len(inputs) == 1:
+        return (None,)
+    return None, ops.index(ct, ops.convert(inputs[0], dtype=int64), dims=(0,), position=0)
+
+
+def _counts_jvp(
+    ops: Ops, tangents: Sequence[Var | None], inputs: Sequence[Var], outputs: Sequence[Var], **params: Any
+) -> Var | None:
+    if len(inputs) == 1 or tangents[1] is None:
+        return None
+    found: Var = ops.library_call(inputs[0], tangents[1], **params)
+    return found
+
+
+
 _KNOWN: Mapping[str, tuple[Rule, Rule]] = {
+    "bincount": (_counts_vjp, _counts_jvp),
     "least_squares": (least_squares.vjp, least_squares.jvp),
     "lstsq": (least_squares.vjp, least_squares.jvp),
     "reduced": (reduced.vjp, reduced.jvp),
 }
-_SELECT = "select"
 
 
 def _check(function: str) -> None:
@@ -37,7 +60,7 @@ def call_vjp(
     """Each element takes the cotangent of its place among the chosen ones; the others take a zero that is
     put behind these."""
     if function in _KNOWN:
-        known: tuple[Var | None, ...] = _KNOWN[function][0](ops, cts, inputs, outputs, **_)
+        known: tuple[Var | None, ...] = _KNOWN[function][0](ops, cts, inputs, outputs, function=function, **_)
         return known
     _check(function)
     x, mask = inputs
@@ -62,7 +85,7 @@ def call_jvp(
     **params: Any,
 ) -> Any:
     if function in _KNOWN:
-        return _KNOWN[function][1](ops, tangents, inputs, outputs, **params)
+        return _KNOWN[function][1](ops, tangents, inputs, outputs, function=function, **params)
     _check(function)
     if tangents[0] is None:
         return None
