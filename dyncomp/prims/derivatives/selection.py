@@ -9,7 +9,7 @@ from ...dtypes import int64
 from ...graph.ir import Ops, Var
 from ...symbolic.integers import product
 from ..pointwise.partials import zeros
-from . import least_squares, reduced
+from . import least_squares, reduced, scans
 
 Rule = Callable[..., Any]
 _SELECT = "select"
@@ -34,8 +34,72 @@ def _counts_jvp(
     return found
 
 
+# functions that pick elements of one of their arguments, by its number
+_PICKED: Mapping[str, int] = {"compress": 1, "delete": 0, "extract": 1, "repeat": 0}
+
+
+def _picked_vjp(
+    ops: Ops,
+    cts: Sequence[Var | None],
+    inputs: Sequence[Var],
+    outputs: Sequence[Var],
+    *,
+    function: str,
+    options: Any,
+    **params: Any,
+) -> tuple[Var | None, ...]:
+    """Where each element of the result comes from is what the function picks of an array of places."""
+    number = _PICKED[function]
+    x = inputs[number]
+    axis = dict(options).get("axis")
+    base = zeros(ops, x)
+    if axis is None:
+        axis, base = 0, ops.reshape(base, shape=(product(x.shape),))
+    places = ops.iota(shape=(base.shape[axis],), axis=0, dtype=int64, device=x.type.device)
+    origins = ops.library_call(
+        *(places if k == number else v for k, v in enumerate(inputs)),
+        function=function,
+        options=tuple((k, 0 if k == "axis" else v) for k, v in options),
+        dtypes=(int64,),
+        shapes=((outputs[0].shape[axis],),),
+    )
+    made = ops.index_put(base, cts[0], origins, dims=(axis,), position=axis, combine="add")
+    return tuple(ops.reshape(made, shape=x.shape) if k == number else None for k in range(len(inputs)))
+
+
+def _picked_jvp(
+    ops: Ops,
+    tangents: Sequence[Var | None],
+    inputs: Sequence[Var],
+    outputs: Sequence[Var],
+    *,
+    function: str,
+    **params: Any,
+) -> Var | None:
+    tangent = tangents[_PICKED[function]]
+    if tangent is None:
+        return None
+    given = [tangent if k == _PICKED[function] else x for k, x in enumerate(inputs)]
+    found: Var = ops.library_call(*given, function=function, **params)
+    return found
+
+
+def _running(name: str) -> Rule:
+    """Of ``ufunc.accumulate``, of products (of complex numbers)."""
+    rule: Rule = getattr(scans, f"cumprod_{name}")
+
+    def derivative(ops: Ops, given: Any, inputs: Any, outputs: Any, *, options: Any, **_: object) -> Any:
+        named = dict(options)
+        if named["ufunc"] != "multiply":
+            raise TypeError(f"numpy.{named['ufunc']}.accumulate has no derivative")
+        return rule(ops, given, inputs, outputs, axis=named["axis"])
+
+    return derivative
+
 
 _KNOWN: Mapping[str, tuple[Rule, Rule]] = {
+    **dict.fromkeys(_PICKED, (_picked_vjp, _picked_jvp)),
+    "accumulated": (_running("vjp"), _running("jvp")),
     "bincount": (_counts_vjp, _counts_jvp),
     "least_squares": (least_squares.vjp, least_squares.jvp),
     "lstsq": (least_squares.vjp, least_squares.jvp),
