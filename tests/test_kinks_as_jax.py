@@ -1,4 +1,4 @@
-"""Gradients at kinks, ties and the ends of domains, beside JAX's: they agree, but for what ``DIFFERENT`` says."""
+"""Gradients at kinks, ties and ends of domains, beside JAX's: they agree, but for what ``DIFFERENT`` says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDES = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
 NONE = np.zeros(6)
 W = np.arange(1.0, 7.0)
 
-# expressions with ``x`` (and ``y``), their values, and where ours differ: the two gradients by ``x`` and ``y``
+# expressions with ``x`` (and ``y``), their values
 CASES: dict[str, tuple[Any, ...]] = {
     "np.sign(x)": (TIES,),
     "np.maximum(x, y)": (TIES, OTHER),

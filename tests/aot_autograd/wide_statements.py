@@ -1,8 +1,8 @@
 """Statements of random programs (``wide_gradients.py``).
 
-``{a} {b} {c}`` are matrices, ``{u} {v}`` vectors, ``{s} {t}`` numbers, ``{z} {w}`` complex matrices; ``{o}`` is
-made, of the kind that the first letter says, ``{q}`` is a name for more. ``{n}`` is the size, ``{k}`` 1 or 2,
-``{x}`` an axis, ``{r}`` a number. A comment ``?`` marks branches on data.
+``{a} {b} {c}`` are matrices, ``{u} {v}`` vectors, ``{s} {t}`` numbers, ``{z} {w}`` complex matrices; ``{o}``
+is made, of the kind that the first letter says, ``{q}`` is a name for more. ``{n}`` is the size, ``{k}`` 1 or
+2, ``{x}`` an axis, ``{r}`` a number. A comment ``?`` marks branches on data.
 """
 
 from __future__ import annotations
@@ -95,9 +95,6 @@ M {o} = np.linalg.qr({a} + 3.0 * np.eye({n})).Q * {b}
 M {o} = np.linalg.pinv({a}[:, :2] + np.eye({n})[:, :2]) .T @ {b}[:2]
 M {o} = np.linalg.matrix_power(0.5 * np.tanh({a}), {k} + 1)
 M {o} = np.linalg.multi_dot([{a}, 0.3 * {b}, {c}])
-M {q} = np.linalg.eigh({a} + {a}.T + np.diag(np.arange({n}) * 4.0)); {o} = ({q}[1] * np.tanh({q}[0])) @ {q}[1].T
-M {q} = np.linalg.svd({a} + np.diag(np.arange({n}) * 3.0 + 1.0), full_matrices=False); {o} = ({q}[0] * np.tanh({q}[1])) @ {q}[2]
-M {q} = np.linalg.svd({a} + np.diag(np.arange({n}) * 3.0 + 1.0)); {o} = ({q}[0] * np.tanh({q}[1])) @ {q}[2]
 M {o} = np.linalg.lstsq({a} + 3.0 * np.eye({n}), {b}, rcond=None)[0]
 M {o} = np.linalg.tensorsolve({a} + 4.0 * np.eye({n}), {u})[:, None] * {b}
 M {o} = sl.expm(0.3 * np.tanh({a}))
@@ -228,8 +225,6 @@ C {o} = np.linalg.solve({z} * 0.1 + 2j * np.eye({n}), {w})
 C {o} = np.linalg.cholesky({z} @ {z}.conj().T * 0.1 + np.eye({n}))
 C {o} = np.linalg.lstsq({z} + 4.0 * np.eye({n}), {w}, rcond=None)[0]
 C {o} = np.linalg.qr({z} + 3.0 * np.eye({n}))[1]
-C {q} = np.linalg.svd({z} + np.diag(np.arange({n}) * 3.0)); {o} = ({q}[0] * np.tanh({q}[1])) @ {q}[2]
-C {q} = np.linalg.eigh({z} + {z}.conj().T + np.diag(np.arange({n}) * 4.0)); {o} = ({q}[1] * np.tanh({q}[0])) @ {q}[1].conj().T
 C {o} = np.cumsum({z}, axis={x}) * {u}
 C {o} = {z}.conj().T - {a}
 C {o} = np.stack([{z}[0] * i for i in range({n})])
@@ -519,6 +514,26 @@ M
 {o} = {a} * float({u}.size)
 print(end="")  # ?
 {o} = {o} + {b}
+---
+M
+{q} = np.linalg.eigh({a} + {a}.T + np.diag(np.arange({n}) * 4.0))
+{o} = ({q}[1] * np.tanh({q}[0])) @ {q}[1].T
+---
+M
+{q} = np.linalg.svd({a} + np.diag(np.arange({n}) * 3.0 + 1.0), full_matrices=False)
+{o} = ({q}[0] * np.tanh({q}[1])) @ {q}[2]
+---
+M
+{q} = np.linalg.svd({a} + np.diag(np.arange({n}) * 3.0 + 1.0))
+{o} = ({q}[0] * np.tanh({q}[1])) @ {q}[2]
+---
+C
+{q} = np.linalg.svd({z} + np.diag(np.arange({n}) * 3.0))
+{o} = ({q}[0] * np.tanh({q}[1])) @ {q}[2]
+---
+C
+{q} = np.linalg.eigh({z} + {z}.conj().T + np.diag(np.arange({n}) * 4.0))
+{o} = ({q}[1] * np.tanh({q}[0])) @ {q}[1].conj().T
 """
 
 # writes into a value that was made before

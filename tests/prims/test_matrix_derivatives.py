@@ -1,5 +1,5 @@
-"""Derivatives of whole functions of matrices, of first and second order, where a row's own test cannot say it:
-least squares, and vectors whose phases are free."""
+"""Derivatives of whole functions of matrices, of first and second order, where a row's own test cannot say
+it: least squares, and vectors whose phases are free."""
 
 from __future__ import annotations
 
@@ -92,6 +92,19 @@ def test_singular_vectors(shape, is_complex):
         u, s, vh = np.linalg.svd(a, full_matrices=rows == columns)
         whole = (np.conj(weights) * ((u * np.sin(s)) @ vh)).real.sum()
         return whole + np.abs(vh[0, 0]) ** 2 - np.abs(u[1, 0]) ** 4 + (s**3).sum()
+
+    check(f, array(rows, columns, is_complex=is_complex))
+
+
+@pytest.mark.parametrize("is_complex", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_orthogonal_factors(shape, is_complex):
+    rows, columns = SHAPES[shape]
+    weights = array(rows, min(rows, columns), is_complex=is_complex)
+
+    def f(a):
+        q, r = np.linalg.qr(a)
+        return (np.conj(weights) * q).real.sum() + (np.abs(r) ** 4).sum()
 
     check(f, array(rows, columns, is_complex=is_complex))
 

@@ -1,5 +1,5 @@
-"""Second derivatives of rows: the tangent of the gradient (forward over reverse) and the gradient of the gradient
-(reverse over reverse) against central differences of the gradient, in float64 and complex128."""
+"""Second derivatives of rows: the tangent of the gradient (forward over reverse) and the gradient of the
+gradient (reverse over reverse) against central differences of the gradient, in float64 and complex128."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from dyncomp.graph.ir import GraphBuilder, GraphOutput, verify
 from dyncomp.prims.table import TABLE
 
 from .framework import rows, type_of
-from .test_derivatives import PHASES, STAND_INS, away_from_kinks, directions, is_inexact, many, random, suitable
+from .test_derivatives import (
+    PHASES,
+    STAND_INS,
+    away_from_kinks,
+    directions,
+    is_inexact,
+    many,
+    random,
+    suitable,
+)
 
 STEP = 1e-5
 MOST = 12  # samples of a row
@@ -70,7 +79,11 @@ def test_second_derivatives(row):
             wanted = (near[0][k] - near[1][k]) / (2 * STEP)
             doubt = np.abs(wanted - (far[0][k] - far[1][k]) / (4 * STEP))
             usable = np.isfinite(wanted) & (doubt < 1e-3 * (1 + np.abs(wanted)))
-            size = 1 + np.abs(np.where(usable, wanted, 0)).max(initial=0.0) + np.abs(here[k][usable]).max(initial=0.0)
+            size = (
+                1
+                + np.abs(np.where(usable, wanted, 0)).max(initial=0.0)
+                + np.abs(here[k][usable]).max(initial=0.0)
+            )
             wrong = np.abs(np.where(usable, found - wanted, 0))
             assert wrong.max(initial=0.0) < 1e-5 * size + 2 * doubt[usable].max(initial=0.0), (
                 f"{sample.label}, by input {wrt[k]}: {found} instead of {wanted}"

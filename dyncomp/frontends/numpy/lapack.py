@@ -61,7 +61,7 @@ def tensorsolve(tx: TraceContext, a: object, b: object, axes: object = None) -> 
     x, y = as_ref(tx, a), as_ref(tx, b)
     shape = x.shape[y.ndim - x.ndim :]
     size = product(shape)
-    if axes is not None or product(x.shape) != size**2:
+    if axes is not None or product(x.shape) != size * size:
         raise Unsupported("numpy.linalg.tensorsolve of these arrays")
     found = solve(tx, reshape(tx, x, (size, size)), reshape(tx, y, (size,)))
     return array_of(emit(tx, "copy", reshape(tx, found, shape).var))

@@ -283,9 +283,18 @@ def cholesky_jvp(
 def qr_vjp(
     ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, mode: str = "reduced"
 ) -> tuple[Maybe, ...]:
-    """Of matrices with as many rows as columns at least, and the reduced form."""
+    """Of the reduced form. Columns beyond a square, ``y``, have the factor ``q`` of those before."""
     q, r = outputs
     on_q, on_r = cts
+    if _is_wide(inputs[0]):
+        (_, y), (first, _) = _squared(ops, inputs[0]), _squared(ops, r)
+        on_first, on_rest = (None, None) if on_r is None else _squared(ops, on_r)
+        by_y = zeros(ops, y)
+        if on_rest is not None:
+            by_y = _product(ops, q, on_rest)
+            on_q = total(ops, (on_q, _product(ops, y, _turned(ops, on_rest))))
+        (by_x,) = qr_vjp(ops, (on_q, on_first), (first,), (q, first))
+        return (None if by_x is None else ops.concatenate(by_x, by_y, axis=by_x.ndim - 1),)
     _check_tall(inputs[0], r)
     inner = total(
         ops,
@@ -313,6 +322,12 @@ def qr_jvp(
     if t is None:
         return None, None
     q, r = outputs
+    if _is_wide(inputs[0]):
+        (_, y), (first, _), (tx, ty) = (_squared(ops, v) for v in (inputs[0], r, t))
+        tq, tr = qr_jvp(ops, (tx,), (first,), (q, first))
+        assert tq is not None and tr is not None
+        rest = ops.add(_product(ops, _turned(ops, tq), y), _product(ops, _turned(ops, q), ty))
+        return tq, ops.concatenate(tr, rest, axis=r.ndim - 1)
     _check_tall(inputs[0], r)
     moved = _by_triangle(ops, t, r, lower=False)
     inner = _product(ops, _turned(ops, q), moved)
@@ -325,14 +340,24 @@ def qr_jvp(
     return ops.subtract(moved, _product(ops, q, rest)), _product(ops, rest, r)
 
 
-def _check_tall(x: Var, r: Var) -> None:
+def _is_wide(x: Var) -> bool:
     rows, columns = x.shape[-2:]
+    return isinstance(rows, int) and isinstance(columns, int) and rows < columns
+
+
+def _squared(ops: Ops, x: Var) -> tuple[Var, Var]:
+    """The square of the first columns of a wide matrix, and the others."""
+    *outer, rows, columns = x.shape
+    start, one = (0,) * x.ndim, (1,) * x.ndim
+    first = ops.strided_slice(x, starts=start, sizes=(*outer, rows, rows), steps=one)
+    rest = (*start[:-1], rows)
+    return first, ops.strided_slice(x, starts=rest, sizes=(*outer, rows, columns - rows), steps=one)
+
+
+def _check_tall(x: Var, r: Var) -> None:
     square = r.shape[-2:]
-    if isinstance(rows, int) and isinstance(columns, int) and rows < columns or square[0] is not square[1]:
-        if not (isinstance(square[0], int) and square[0] == square[1]):
-            raise TypeError(
-                "no derivative of qr of a matrix with more columns than rows, or of its complete form"
-            )
+    if square[0] is not square[1] and not (isinstance(square[0], int) and square[0] == square[1]):
+        raise TypeError("no derivative of the complete form of qr")
 
 
 def svdvals_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
@@ -360,8 +385,8 @@ def _gaps(ops: Ops, values: Var, like: Var) -> Var:
 def svd_vjp(
     ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
 ) -> tuple[Maybe, ...]:
-    """Of the reduced form. The vectors' phases are free: of complex matrices the derivative is that of functions
-    which they make no difference to."""
+    """Of the reduced form. The vectors' phases are free: of complex matrices the derivative is that of
+    functions which they make no difference to."""
     u, s, vh = outputs
     on_u, on_s, on_vh = cts
     if on_u is None and on_vh is None:
