@@ -562,8 +562,6 @@ def write(target: Any, value: Any) -> None:
     slot = None
     plain = value
     if is_tracked(value):
-        if value.storage is not None and value.storage is target.storage and not _is_same(value, target):
-            value = value.copy()  # elements may be read and written
         slot, plain = slot_of(value), value.plain
     elif tracked_in(value, []):
         value = apply(tape, np.array, (value,), {})
@@ -571,12 +569,6 @@ def write(target: Any, value: Any) -> None:
     before_write(target)
     target.plain[...] = plain
     wrote(target, slot)
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two arrays are the same elements."""
-    one, other = (v.plain.__array_interface__["data"] for v in (a, b))
-    return one == other and (a.plain.shape, a.plain.strides) == (b.plain.shape, b.plain.strides)
 
 
 def before_write(target: Any) -> None:
