@@ -96,16 +96,7 @@ class _Recorder:
         return bool(tracked_in(values, []))
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            recorder, PLAIN.recorder = PLAIN.recorder, None
-            active = _hook.set_active(None)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                PLAIN.recorder = recorder
-                _hook.set_active(active)
-
-        return call(self.tape, Named(function, run=run), args, kwargs)
+        return call(self.tape, Named(function, run=_untaped(function)), args, kwargs)
 
     def stop_gradient(self, x: Any) -> Any:
         if not is_tracked(x):
@@ -115,6 +106,21 @@ class _Recorder:
         made = x.view()
         made.stopped = True
         return made
+
+
+def _untaped(function: Function) -> Function:
+    """The function, nothing of whose code is recorded: of plain arguments."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        recorder, PLAIN.recorder = PLAIN.recorder, None
+        active = _hook.set_active(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            PLAIN.recorder = recorder
+            _hook.set_active(active)
+
+    return run
 
 
 def taped(
@@ -198,6 +204,10 @@ _FOLLOWED = ("numpy", "math", "cmath", "scipy")
 @functools.cache
 def _stand_in(function: Any) -> Callable[..., Any]:
     """What is called instead of a function of NumPy's."""
+    # SciPy's own code is followed where it is given functions or objects of its own, not in calls that are
+    # one operation
+    is_followed = isinstance(function, types.FunctionType) and _should_follow(function.__code__)
+    untaped = Named(function, run=_untaped(function)) if is_followed else None
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         recorder = PLAIN.recorder
@@ -205,6 +215,8 @@ def _stand_in(function: Any) -> Callable[..., Any]:
             return function(*args, **kwargs)
         tape: Tape = recorder.tape  # type: ignore[attr-defined]
         if tracked_in((args, kwargs), []):
+            if untaped is not None:
+                return call(tape, untaped, args, kwargs)
             return apply(tape, function, args, kwargs)
         result = function(*args, **kwargs)
         # an array that nobody else has: the program may write into it what has a derivative

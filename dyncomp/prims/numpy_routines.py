@@ -52,6 +52,10 @@ def _lstsq(a: Array, b: Array, *, rcond: Any) -> Any:
     return solution, residuals, np.asarray(rank), values
 
 
+def _least_squares(a: Array, b: Array, *, rcond: Any) -> Any:
+    return np.linalg.lstsq(a, b, rcond)[0]
+
+
 def _in_order(*inputs: Array, routine: str, orders: tuple[tuple[int, ...], ...], **options: object) -> Any:
     """A routine whose results are laid out in another way: each with its axes in the order that makes it
     contiguous."""
@@ -73,6 +77,7 @@ ROUTINES: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
         "histogram2d": _histogram2d,
         "in_order": _in_order,
         "isin": np.isin,
+        "least_squares": _least_squares,
         "lstsq": _lstsq,
         "nan_statistic": _nan_statistic,
         "packbits": np.packbits,

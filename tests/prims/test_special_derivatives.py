@@ -10,6 +10,7 @@ from dyncomp.errors import NotDifferentiableError
 from dyncomp.prims.derivatives import special_functions as rules
 
 special = pytest.importorskip("scipy.special")
+linalg = pytest.importorskip("scipy.linalg")
 
 POSITIVE = np.array([0.3, 0.7, 1.6, 2.4])
 ANY = np.array([-1.3, -0.2, 0.0, 0.6, 1.9])
@@ -118,3 +119,17 @@ def test_what_is_not_known_is_refused_and_not_zero():
         dyncomp.grad(lambda x: special.owens_t(x, 0.5).sum())(POSITIVE)
     with pytest.raises(NotDifferentiableError, match="not known"):
         dyncomp.grad(lambda x: special.gamma(x).real.sum())(POSITIVE + 1j)
+
+
+def test_functions_on_the_tape_are_one_operation():
+    """Their own code makes arrays that it writes to, which are not the tape's."""
+
+    def f(x, broken=True):
+        if broken:
+            dyncomp.graph_break()
+        factor = linalg.cho_factor(x @ x.T + np.eye(len(x)), lower=True)
+        return linalg.cho_solve(factor, x).sum() + (linalg.toeplitz(x[0]) ** 2).sum() + linalg.expm(x).sum()
+
+    x = np.random.default_rng(0).standard_normal((3, 3))
+    wanted = dyncomp.grad(lambda x: f(x, False))(x)
+    np.testing.assert_allclose(dyncomp.grad(f)(x), wanted, rtol=1e-10)

@@ -11,13 +11,14 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order
+from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .linalg import matmul
 from .numpy_rules import RuleTable, resolve
 from .operands import array_of, as_ref, broadcast_shapes, broadcast_to, convert, emit, value_of
 from .reductions import max_, sum_
-from .shape import swapaxes
+from .shape import reshape, swapaxes
 from .traced import Traced
 from .ufunc_emit import full_like
 
@@ -53,6 +54,17 @@ def solve(tx: TraceContext, a: object, b: object) -> ArrayRef:
         left = broadcast_to(tx, left, (*stack, *left.shape[-2:]))
         right = broadcast_to(tx, right, (*stack, *right.shape[-2:]))
     return array_of(emit(tx, "solve", left, right))
+
+
+@TABLE.function("linalg.tensorsolve")
+def tensorsolve(tx: TraceContext, a: object, b: object, axes: object = None) -> ArrayRef:
+    x, y = as_ref(tx, a), as_ref(tx, b)
+    shape = x.shape[y.ndim - x.ndim :]
+    size = product(shape)
+    if axes is not None or product(x.shape) != size * size:
+        raise Unsupported("numpy.linalg.tensorsolve of these arrays")
+    found = solve(tx, reshape(tx, x, (size, size)), reshape(tx, y, (size,)))
+    return array_of(emit(tx, "copy", reshape(tx, found, shape).var))
 
 
 @TABLE.function("linalg.inv")

@@ -45,6 +45,7 @@ RULES: dict[str, tuple[Rule | None, Rule | None]] = {
     "routine_call": (routines.routine_vjp, routines.routine_jvp),
     "library_call": (selection.call_vjp, selection.call_jvp),
     "ufunc_call": (special_functions.ufunc_vjp, special_functions.ufunc_jvp),
+    "ldexp": (structure.ldexp_vjp, structure.ldexp_jvp),
     "interp": (linear_maps.interp_vjp, linear_maps.interp_jvp),
 }
 

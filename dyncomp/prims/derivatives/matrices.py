@@ -283,9 +283,18 @@ def cholesky_jvp(
 def qr_vjp(
     ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, mode: str = "reduced"
 ) -> tuple[Maybe, ...]:
-    """Of matrices with as many rows as columns at least, and the reduced form."""
+    """Of the reduced form. Columns beyond a square, ``y``, have the factor ``q`` of those before."""
     q, r = outputs
     on_q, on_r = cts
+    if _is_wide(inputs[0]):
+        (_, y), (first, _) = _squared(ops, inputs[0]), _squared(ops, r)
+        on_first, on_rest = (None, None) if on_r is None else _squared(ops, on_r)
+        by_y = zeros(ops, y)
+        if on_rest is not None:
+            by_y = _product(ops, q, on_rest)
+            on_q = total(ops, (on_q, _product(ops, y, _turned(ops, on_rest))))
+        (by_x,) = qr_vjp(ops, (on_q, on_first), (first,), (q, first))
+        return (None if by_x is None else ops.concatenate(by_x, by_y, axis=by_x.ndim - 1),)
     _check_tall(inputs[0], r)
     inner = total(
         ops,
@@ -306,14 +315,49 @@ def qr_vjp(
     return (_by_triangle(ops, right, _turned(ops, r), lower=True),)
 
 
-def _check_tall(x: Var, r: Var) -> None:
+def qr_jvp(
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, mode: str = "reduced"
+) -> tuple[Maybe, ...]:
+    t = tangents[0]
+    if t is None:
+        return None, None
+    q, r = outputs
+    if _is_wide(inputs[0]):
+        (_, y), (first, _), (tx, ty) = (_squared(ops, v) for v in (inputs[0], r, t))
+        tq, tr = qr_jvp(ops, (tx,), (first,), (q, first))
+        assert tq is not None and tr is not None
+        rest = ops.add(_product(ops, _turned(ops, tq), y), _product(ops, _turned(ops, q), ty))
+        return tq, ops.concatenate(tr, rest, axis=r.ndim - 1)
+    _check_tall(inputs[0], r)
+    moved = _by_triangle(ops, t, r, lower=False)
+    inner = _product(ops, _turned(ops, q), moved)
+    below = ops.tril(inner, k=-1)
+    skew = ops.subtract(below, _turned(ops, below))
+    if inner.dtype.is_complex:  # the diagonal of r is real
+        turn = ops.imag(_diagonal(ops, inner))
+        skew = _with_diagonal(ops, skew, ops.complex(zeros(ops, turn), turn))
+    rest = ops.subtract(inner, skew)
+    return ops.subtract(moved, _product(ops, q, rest)), _product(ops, rest, r)
+
+
+def _is_wide(x: Var) -> bool:
     rows, columns = x.shape[-2:]
+    return isinstance(rows, int) and isinstance(columns, int) and rows < columns
+
+
+def _squared(ops: Ops, x: Var) -> tuple[Var, Var]:
+    """The square of the first columns of a wide matrix, and the others."""
+    *outer, rows, columns = x.shape
+    start, one = (0,) * x.ndim, (1,) * x.ndim
+    first = ops.strided_slice(x, starts=start, sizes=(*outer, rows, rows), steps=one)
+    rest = (*start[:-1], rows)
+    return first, ops.strided_slice(x, starts=rest, sizes=(*outer, rows, columns - rows), steps=one)
+
+
+def _check_tall(x: Var, r: Var) -> None:
     square = r.shape[-2:]
-    if isinstance(rows, int) and isinstance(columns, int) and rows < columns or square[0] is not square[1]:
-        if not (isinstance(square[0], int) and square[0] == square[1]):
-            raise TypeError(
-                "no derivative of qr of a matrix with more columns than rows, or of its complete form"
-            )
+    if square[0] is not square[1] and not (isinstance(square[0], int) and square[0] == square[1]):
+        raise TypeError("no derivative of the complete form of qr")
 
 
 def svdvals_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
@@ -341,7 +385,8 @@ def _gaps(ops: Ops, values: Var, like: Var) -> Var:
 def svd_vjp(
     ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
 ) -> tuple[Maybe, ...]:
-    """Of the reduced form; of complex matrices the singular values only, as the vectors' phases are free."""
+    """Of the reduced form. The vectors' phases are free: of complex matrices the derivative is that of
+    functions which they make no difference to."""
     u, s, vh = outputs
     on_u, on_s, on_vh = cts
     if on_u is None and on_vh is None:
@@ -352,8 +397,7 @@ def svd_vjp(
             if full_matrices
             else (_product(ops, ops.multiply(u, _columns(ops, on_s, u)), vh),)
         )
-    if full_matrices or u.dtype.is_complex:
-        raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
+    _check_reduced(outputs)
     v = _turned(ops, vh)
     square = _product(ops, _turned(ops, u), u)  # for its shape
     gaps = _gaps(ops, ops.square(s), square)
@@ -362,6 +406,10 @@ def svd_vjp(
         inner = _product(ops, _turned(ops, u), on_u)
         skew = ops.multiply(ops.subtract(inner, _turned(ops, inner)), gaps)
         middle = ops.add(middle, ops.multiply(skew, _columns(ops, s, square)))
+        if u.dtype.is_complex:
+            turn = ops.divide(ops.imag(_diagonal(ops, inner)), s)
+            phases = ops.complex(zeros(ops, turn), turn)
+            middle = ops.add(middle, _with_diagonal(ops, zeros(ops, square), phases))
     on_v = None if on_vh is None else _turned(ops, on_vh)
     if on_v is not None:
         inner = _product(ops, _turned(ops, v), on_v)
@@ -387,8 +435,7 @@ def svd_jvp(
     if t is None:
         return None, None, None
     u, s, vh = outputs
-    if full_matrices or u.dtype.is_complex:
-        raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
+    _check_reduced(outputs)
     v = _turned(ops, vh)
     inner = _product(ops, _turned(ops, u), t, v)
     turned = _turned(ops, inner)
@@ -396,12 +443,25 @@ def svd_jvp(
     along, down = _columns(ops, s, inner), _rows(ops, s, inner)
     for_u = ops.multiply(gaps, ops.add(ops.multiply(inner, along), ops.multiply(down, turned)))
     for_v = ops.multiply(gaps, ops.add(ops.multiply(down, inner), ops.multiply(turned, along)))
+    rates = _diagonal(ops, inner)
+    if u.dtype.is_complex:
+        turn = ops.divide(ops.imag(rates), s)
+        for_u = _with_diagonal(ops, for_u, ops.complex(zeros(ops, turn), turn))
+        rates = ops.real(rates)
     tv, tu = _product(ops, t, v), _product(ops, _turned(ops, t), u)
     out_u = ops.subtract(tv, _product(ops, u, _turned(ops, u), tv))
     out_v = ops.subtract(tu, _product(ops, v, vh, tu))
     du = ops.add(_product(ops, u, for_u), ops.divide(out_u, _columns(ops, s, out_u)))
     dv = ops.add(_product(ops, v, for_v), ops.divide(out_v, _columns(ops, s, out_v)))
-    return du, _diagonal(ops, inner), _turned(ops, dv)
+    return du, rates, _turned(ops, dv)
+
+
+def _check_reduced(outputs: Vars) -> None:
+    """That there are as many vectors as singular values: the others of ``full_matrices=True`` are any."""
+    u, s, vh = outputs
+    count = s.shape[-1]
+    if not all(size is count or size == count for size in (u.shape[-1], vh.shape[-2])):
+        raise TypeError("no derivative of the singular vectors of full_matrices=True")
 
 
 def eigh_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> tuple[Maybe, ...]:
@@ -449,7 +509,7 @@ RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "det": (det_vjp, det_jvp),
     "slogdet": (slogdet_vjp, slogdet_jvp),
     "cholesky": (cholesky_vjp, cholesky_jvp),
-    "qr": (qr_vjp, None),
+    "qr": (qr_vjp, qr_jvp),
     "svd": (svd_vjp, svd_jvp),
     "svdvals": (svdvals_vjp, svdvals_jvp),
     "eigh": (eigh_vjp, eigh_jvp),

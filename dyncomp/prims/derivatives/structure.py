@@ -44,6 +44,14 @@ def bilinear_jvp(name: str) -> Callable[..., Var | None]:
     return jvp
 
 
+def ldexp_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars) -> tuple[Var | None, ...]:
+    return ops.ldexp(cts[0], inputs[1]), None
+
+
+def ldexp_jvp(ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars) -> Var | None:
+    return None if tangents[0] is None else ops.ldexp(tangents[0], inputs[1])
+
+
 def _in_order_of(ops: Ops, ct: Var, shape: Sequence[Any]) -> Var:
     return ops.reshape(ops.contiguous(ct), shape=tuple(shape))
 
