@@ -35,9 +35,10 @@ from ..pipeline import Compiled
 from ..python_code.loop_calls import with_loop_calls
 from ..python_code.loops import LoopBody
 from ..symbolic.integers import SymInt
-from .recording import lost, slot_of
+from .operations import Layout, Operation
+from .recording import lost, place, slot_of
 from .runs import DifferentiableGraph, RunNode, size
-from .tape import Array, Kept, Slot, Tape
+from .tape import Array, CallNode, Kept, Slot, Tape
 from .tracked import Tracked, before_write, fresh, number, view_of, write, wrote
 
 # Seconds that the iterations of a loop take as plain Python before it is compiled: about what that takes.
@@ -197,6 +198,7 @@ class _Trial:
         self.graph = graph
         self.options = options
         self.calls = 0
+        self.layout = Layout(graph)
         self.run = pipeline.run_pipeline(graph, make_options(backend="eager", dynamic=False)).call
 
     def __call__(self, *args: Any) -> Any:
@@ -204,7 +206,7 @@ class _Trial:
         if self.calls == TRIALS:
             with contextlib.suppress(Unsupported, LoweringError, ToolchainError):  # interpreted for good
                 self.run = pipeline.run_pipeline(self.graph, self.options).call
-        return self.run(*args)
+        return self.run(*self.layout(args))
 
 
 def _written(graph: Graph) -> tuple[int, ...]:
@@ -249,8 +251,11 @@ class _Piece:
         self.silent = tuple(set(_written(graph)) - self.targets)
         self.needed = tuple(k for of_input, k in pair.saved if of_input)
         self.single = len(pair.returned) == 1
+        self.operations: dict[tuple[int, ...], Operation] = {}
         visible = tuple(k for k in pair.differentiable if k < pair.count)
-        self.graph = DifferentiableGraph(pair, functools.cache(pair.backward), visible, not self.silent)
+        self.graph = DifferentiableGraph(
+            pair, functools.cache(pair.backward), visible, not self.silent, Layout(graph)
+        )
         bases = [r.index for r in pair.returned if isinstance(r, OutputView) and r.of_input]
         if any(not graph.inputs[k].differentiated for k in bases):
             raise Unsupported("a view of an array without a derivative")
@@ -267,7 +272,7 @@ class _Piece:
             raise lost(tape, "a write to an array that the tape does not know")
         kept: list[Any] = [None] * len(inputs)
         if is_live:
-            for k in range(len(inputs)) if tape.budget is not None else self.needed:
+            for k in range(len(inputs)) if tape.again or tape.budget is not None else self.needed:
                 kept[k] = _kept(tape, inputs[k])
         written = [inputs[index] for index in self.silent if type(inputs[index]) is Tracked]
         for target in written:
@@ -280,14 +285,18 @@ class _Piece:
             for k in self.graph.visible:
                 outs[k] = Slot(np.shape(results[k]), np.asarray(results[k]).dtype)
         made: list[Any] = [self._made(tape, results[k], outs.get(k)) for k in range(pair.count)]
-        if outs:
+        if outs and tape.again:
+            wrt = tuple([k for k, slot in enumerate(slots) if slot is not None])
+            given = [slot for slot in slots if slot is not None]
+            tape.append(CallNode(self._operation(wrt), kept, given, list(outs.values()), place()))
+        elif outs:
             saved = [
                 kept[k] if of_input else _kept(tape, made[k]) if k < pair.count else results[k]
                 for of_input, k in pair.saved
             ]
             symbols = pair.symbols(plain, results) if pair.symbols is not None else None
             node = RunNode(self.graph, slots, outs, saved, None if tape.budget is None else kept, symbols)
-            tape.nodes.append(node)
+            tape.append(node)
             if tape.budget is not None:
                 node.bytes = size(results)
                 tape.budget.add(tape.nodes, node)
@@ -297,6 +306,15 @@ class _Piece:
             [made[r] if type(r) is int else self._view(r, inputs, made, plain) for r in pair.returned]
         )
         return returned[0] if self.single else returned
+
+    def _operation(self, wrt: tuple[int, ...]) -> Operation:
+        """For derivatives of any order and mode."""
+        found = self.operations.get(wrt)
+        if found is None:
+            graph = self.pair.plain
+            found = Operation.of_graph("a loop's iteration", graph, wrt, self.graph.visible, TRIALS)
+            self.operations[wrt] = found
+        return found
 
     def _made(self, tape: Tape, result: Any, slot: Slot | None) -> Any:
         if isinstance(result, np.ndarray):

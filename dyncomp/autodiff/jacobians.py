@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..capture.environment.regions import captured_whole
+from ..capture.environment.regions import captured_whole, is_compiling
 from ..frontends.batching import batch, element
-from ..frontends.derivatives import gradient, is_variable, tangent
+from ..frontends.derivatives import columns as columns_of
+from ..frontends.derivatives import gradient, is_variable, rows, tangent
 from .api import argument_numbers, derived, name_of
 from .traced import Variables, check_real_scalar, described, with_variables
 from .trees import leaves, mapped
@@ -93,6 +94,8 @@ def units(start: int, count: int, total: int, dtype: Any) -> Any:
 
 def reverse(result: Any, variables: Sequence[Any], start: int, columns: int) -> list[Any]:
     """For each variable the products of unit vectors of the result, in the first axis."""
+    if not is_compiling():
+        return rows(result, variables)
     size = np.size(result)
     count = min(size, max(LARGEST // max(size, columns, 1), 1))
     dtype = result.dtype if isinstance(result, (np.ndarray, np.generic)) else np.float64
@@ -103,12 +106,14 @@ def reverse(result: Any, variables: Sequence[Any], start: int, columns: int) -> 
 
 def forward(result: Any, variables: Sequence[Any], start: int, columns: int) -> list[Any]:
     """The products with unit vectors of the variables, in the last axis."""
+    if not is_compiling():
+        return [columns_of(result, variables)]
     count = min(columns, max(LARGEST // max(np.size(result), columns, 1), 1))
     each = []
     first = 0
     for v in variables:
-        rows = units(start, count, columns, v.dtype)[:, first : first + v.size]
-        each.append(element(rows.reshape((count, *v.shape))))
+        some = units(start, count, columns, v.dtype)[:, first : first + v.size]
+        each.append(element(some.reshape((count, *v.shape))))
         first += v.size
     (found,) = batch(tangent((result,), each, variables), each, count)
     return [np.ascontiguousarray(np.moveaxis(found, 0, -1))]
