@@ -121,7 +121,7 @@ def forward(result: Any, variables: Sequence[Any], start: int, columns: int) -> 
 
 def check_real(result: Any, variables: Sequence[Any], name: str) -> None:
     is_array = isinstance(result, (np.ndarray, np.generic))
-    is_real = result.dtype.kind == "f" if is_array else type(result) is float
+    is_real = result.dtype.kind == "f" if is_array else isinstance(result, float)
     if not is_real or any(v.dtype.kind != "f" for v in variables):
         raise TypeError(
             f"jacobian needs a function of real arrays with one as its result: {name} gives "

@@ -242,7 +242,7 @@ class Backward(_Pass):
 
     def custom(self, node: CustomNode, given: Sequence[Value]) -> None:
         filled = [np.zeros(out.shape, out.dtype) if ct is None else ct for out, ct in zip(node.outs, given)]
-        for slot, found in zip(node.slots, node.pull(filled)):
+        for slot, found in zip(node.slots, node.pull(filled, True)):
             if found is not None:
                 self.add(slot, found if is_tracked(found) else np.asarray(found))
 

@@ -319,15 +319,14 @@ class CallNode:
 
 
 class CustomNode:
-    """What says itself how it is differentiated: ``pull(cotangents)`` gives one for each of ``slots``, and
-    ``push(tangents)``, if there is one, a tangent for each of ``outs`` (``None``: zero). Of tracked values
-    they make tracked ones."""
+    """What says itself how it is differentiated: ``pull(cotangents, record)`` gives one for each of ``slots``,
+    tracked if it is to be recorded; ``push(tangents)``, if there is one, a tangent for each of ``outs``."""
 
     __slots__ = ("pull", "push", "slots", "outs", "name")
 
     def __init__(
         self,
-        pull: Callable[[list[Array]], list[Array]],
+        pull: Callable[[list[Array], bool], list[Array]],
         push: Callable[[list[Array]], list[Array]] | None,
         slots: list[Slot | None],
         outs: list[Slot],
@@ -349,7 +348,7 @@ class CustomNode:
         for out in self.outs:
             given.append(np.zeros(out.shape, out.dtype) if out.cotangent is None else out.cotangent)
             out.cotangent = None
-        for slot, found in zip(self.slots, self.pull(given)):
+        for slot, found in zip(self.slots, self.pull(given, False)):
             if slot is not None and found is not None:
                 slot.add(found, own=False)
 
@@ -384,7 +383,11 @@ class Tape:
 
     def append(self, node: Node) -> None:
         if self.on_append is not None:
-            self.on_append(node)
+            try:
+                self.on_append(node)
+            except NotDifferentiableError as error:  # the program may catch it
+                self.lost = self.lost or error
+                raise
             if not self.levels:
                 return
         self.nodes.append(node)

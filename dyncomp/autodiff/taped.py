@@ -24,8 +24,9 @@ from ..python_code.stand_ins import with_stand_ins
 from .iterations import with_iterations
 from .operations import Array
 from .passes import Backward, Forward, OfSlots, Value, inputs_of, outputs_of
+from .recording import place
 from .runs import Budget
-from .tape import CustomNode, Slot, Tape
+from .tape import CustomNode, Slot, Tape, line_of
 from .traced import gradients_of, like, results_of
 from .tracked import Named, apply, call, fresh, is_tracked, lost, number, plain_of, slot_of, tracked_in
 from .trees import leaves, mapped
@@ -166,23 +167,28 @@ class _Recorder:
         slots = [slot_of(a) if is_tracked(a) else None for a in leaves(args)]
         plain = mapped(lambda a: np.array(a.plain)[()] if is_tracked(a) else a, args)
         start = len(tape.nodes)
+        if tape.on_append is not None and not tape.levels and any(slot is not None for slot in slots):
+            raise lost(tape, f"{name}, a custom_vjp function without a derivative in forward mode,")
         # copies: residuals are as they were
-        value, residuals = forward(*(args if tape.again else plain))
-        if tape.again:
+        again = tape.again
+        copied = mapped(lambda a: a.copy() if is_tracked(a) and a.storage is not None else a, args)
+        value, residuals = forward(*(copied if again else plain))
+        if again:
             self._check_closed(start, slots, [value, residuals])
             value = mapped(lambda a: np.array(a.plain)[()] if is_tracked(a) else a, value)
         else:
             value, residuals = self._constant(value), self._constant(residuals)
         outs = [Slot(np.shape(v), np.asarray(v).dtype) for v in results_of(value, name)]
 
-        def pull(cotangents: list[Array]) -> list[Array]:
+        def pull(cotangents: list[Array], record: bool) -> list[Array]:
             given = [ct if is_tracked(ct) else np.asarray(ct) for ct in cotangents]
-            found = backward(residuals, like(value, given))
-            return gradients_of(found if tape.again else self._constant(found), plain, name)
+            kept = residuals if record else mapped(plain_of, residuals)
+            found = backward(kept, like(value, given))
+            return gradients_of(found if record else self._constant(found), plain, name)
 
         if all(slot is None for slot in slots):
             return value
-        tape.append(CustomNode(pull, None, slots, outs, name))
+        tape.append(CustomNode(pull, None, slots, outs, f"{name} at {line_of(place())}"))
         rest = iter(outs)
 
         def wrapped(leaf: Any) -> Any:
@@ -193,12 +199,12 @@ class _Recorder:
 
     def _check_closed(self, start: int, slots: Sequence[Slot | None], results: object) -> None:
         """Raise if what was computed since node ``start`` depends on anything but these slots."""
-        known = set(slots)
+        known = {None, *slots}
         for node in self.tape.nodes[start:]:
             if not known.issuperset(inputs_of(node)):
                 raise lost(self.tape, "a function with a gradient of its own that reads other variables")
             known.update(outputs_of(node))
-        if not known.issuperset([slot_of(found) for found in tracked_in(results, [])] + [None]):
+        if not known.issuperset([slot_of(found) for found in tracked_in(results, [])]):
             raise lost(self.tape, "a function with a gradient of its own that reads other variables")
 
     def _constant(self, tree: Any) -> Any:

@@ -270,12 +270,12 @@ def _gathered(tape: Tape, source: Any, key: Any, slot: Slot, out: Slot) -> None:
     basic = _is_basic(key)
     key = copy.deepcopy(key)  # which the program may write to
 
-    def pull(cotangents: list[Any]) -> list[Any]:
+    def pull(cotangents: list[Any], record: bool) -> list[Any]:
         (found,) = cotangents
         if source.storage is None:
             return [found]
         made = np.zeros(slot.shape, slot.dtype)
-        if is_tracked(found):
+        if record:
             made = fresh(tape, made, None)
         if basic:
             made[key] = found
