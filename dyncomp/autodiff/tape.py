@@ -319,8 +319,9 @@ class CallNode:
 
 
 class CustomNode:
-    """What says itself how it is differentiated: ``pull(cotangents, record)`` gives one for each of ``slots``,
-    tracked if it is to be recorded; ``push(tangents)``, if there is one, a tangent for each of ``outs``."""
+    """What says itself how it is differentiated: ``pull(cotangents, record)`` gives one for each of
+    ``slots``, tracked if it is to be recorded; ``push(tangents)``, if there is one, a tangent for each of
+    ``outs``."""
 
     __slots__ = ("pull", "push", "slots", "outs", "name")
 

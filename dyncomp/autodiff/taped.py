@@ -166,15 +166,15 @@ class _Recorder:
         tape = self.tape
         slots = [slot_of(a) if is_tracked(a) else None for a in leaves(args)]
         plain = mapped(lambda a: np.array(a.plain)[()] if is_tracked(a) else a, args)
-        start = len(tape.nodes)
         if tape.on_append is not None and not tape.levels and any(slot is not None for slot in slots):
             raise lost(tape, f"{name}, a custom_vjp function without a derivative in forward mode,")
         # copies: residuals are as they were
         again = tape.again
-        copied = mapped(lambda a: a.copy() if is_tracked(a) and a.storage is not None else a, args)
-        value, residuals = forward(*(copied if again else plain))
+        copied = mapped(lambda a: +a if is_tracked(a) else a, args) if again else plain
+        start, own = len(tape.nodes), [slot_of(a) if is_tracked(a) else None for a in leaves(copied)]
+        value, residuals = forward(*copied)
         if again:
-            self._check_closed(start, slots, [value, residuals])
+            self._check_closed(start, own, [value, residuals])
             value = mapped(lambda a: np.array(a.plain)[()] if is_tracked(a) else a, value)
         else:
             value, residuals = self._constant(value), self._constant(residuals)
