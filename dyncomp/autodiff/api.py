@@ -164,9 +164,11 @@ def _nested(
 
 
 class Loops(NamedTuple):
-    """Long loops run on the tape until their graph pays, or, where there is a ``memory_budget``, always."""
+    """Long loops run on the tape until their graph pays, or, where there is a ``memory_budget``, always.
+    ``again``: more than one gradient is asked for, or a tangent."""
 
     memory_budget: int | None
+    again: bool = False
 
     @property
     def most_ops(self) -> int:
@@ -205,7 +207,11 @@ class _Taped:
     def __init__(self, problem: GraphBreakError, loops: Loops | None) -> None:
         self.problem = problem
         self.spent = 0.0
-        self.again = loops == Loops(None) and problem.break_id in ("loop", "loop-not-extracted")
+        self.again = (
+            loops is not None
+            and loops.memory_budget is None
+            and problem.break_id in ("loop", "loop-not-extracted")
+        )
         self.is_unrolled = False
 
     def unroll(self, compiled: _Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -258,8 +264,8 @@ def _whole(
     try:
         if compiled.notes is not None:
             compiled.notes.append(f"not one graph: {str(known.problem).splitlines()[0]}")
-        budget = compiled.loops.memory_budget if compiled.loops else None
-        return taped(made, args, kwargs, budget, compiled.notes, again=compiled.loops is None)
+        budget, again = compiled.loops or Loops(None)
+        return taped(made, args, kwargs, budget, compiled.notes, again)
     except NotDifferentiableError as error:
         if known.again:
             with contextlib.suppress(GraphBreakError):
@@ -379,7 +385,9 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     made = traced.pushed_forward(f, name_of(f))
     if is_compiling():
         return made(primals, tangents)
-    found: tuple[Any, Any] = derived(f, "jvp", made)(tuple(primals), tuple(tangents))
+    found: tuple[Any, Any] = derived(f, "jvp", made, loops=Loops(None, again=True))(
+        tuple(primals), tuple(tangents)
+    )
     return found
 
 

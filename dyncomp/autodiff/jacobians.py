@@ -13,7 +13,7 @@ from ..capture.environment.regions import captured_whole, is_compiling
 from ..frontends.batching import batch, element
 from ..frontends.derivatives import columns as columns_of
 from ..frontends.derivatives import gradient, is_variable, rows, tangent
-from .api import argument_numbers, derived, name_of
+from .api import Loops, argument_numbers, derived, name_of
 from .traced import Variables, check_real_scalar, described, with_variables
 from .trees import leaves, mapped
 
@@ -21,6 +21,7 @@ Function = Callable[..., Any]
 
 # Elements of the unit vectors of one run.
 LARGEST = 1 << 24
+_LOOPS = Loops(None, again=True)
 
 
 @captured_whole
@@ -36,7 +37,9 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") 
     if mode not in ("auto", "forward", "reverse"):
         raise ValueError(f"mode is 'auto', 'forward' or 'reverse', not {mode!r}")
     numbers, single = argument_numbers(argnums), isinstance(argnums, int)
-    part = derived(f, ("jacobian", numbers, mode), part_of_jacobian(f, numbers, mode, name_of(f)))
+    part = derived(
+        f, ("jacobian", numbers, mode), part_of_jacobian(f, numbers, mode, name_of(f)), loops=_LOOPS
+    )
 
     def found(*args: Any, **kwargs: Any) -> Any:
         made = joined(part, args, kwargs)
@@ -52,7 +55,7 @@ def hessian(f: Function, argnum: int = 0) -> Function:
     """The second derivatives of ``f``, a function with a real scalar result, by one argument, an array: an
     array of its shape twice. Raises as :func:`grad` does."""
     numbers = argument_numbers(argnum)
-    part = derived(f, ("hessian", numbers), part_of_hessian(f, numbers, name_of(f)))
+    part = derived(f, ("hessian", numbers), part_of_hessian(f, numbers, name_of(f)), loops=_LOOPS)
 
     def found(*args: Any, **kwargs: Any) -> Any:
         (made,) = apart(joined(part, args, kwargs), [args[numbers[0]]])
