@@ -91,17 +91,18 @@ class Iterations:
         self.compiled = 0
         self.worked = False  # a graph ran in one of the ``compiled`` iterations
         self.is_plain = (body.args, body.returns) != (original.args, original.returns)
-        self.last = self._part(())
+        self.last: _Part | None = None if body.freevars else self._part(())  # that ran, or will
 
     def bind(self, cells: tuple[types.CellType, ...]) -> Callable[..., Any]:
-        self.last = self._part(cells)
-        return functools.partial(self._run, self.last)
+        self.last = part = self._part(cells)
+        return functools.partial(self._run, part)
 
     def _part(self, cells: tuple[types.CellType, ...]) -> _Part:
         plain, original = self.codes
         return _Part(plain, original, self.names, cells)
 
     def __call__(self, *args: Any) -> Any:
+        assert self.last is not None
         return self._run(self.last, *args)
 
     def _run(self, part: _Part, *args: Any) -> Any:
@@ -132,10 +133,10 @@ class Iterations:
     def __str__(self) -> str:
         place = f"{self.codes[0].co_filename}:{self.codes[0].co_firstlineno}"
         text = f"a loop of {self.codes[0].co_name} at {place}"
-        parts = self.last.parts()
+        parts = self.last.parts() if self.last is not None else []
         if self.is_plain or self.spent < PATIENCE or all(part.is_plain for part in parts):
             how = f"{text}, call by call"
-            return f"{how}: {parts[0].refusal}" if parts[0].refusal else how
+            return f"{how}: {parts[0].refusal}" if parts and parts[0].refusal else how
         refused = [part.refusal for part in parts if part.refusal]
         count = sum([not part.is_plain for part in parts])
         how = f"{text}, its body compiled" + (f" in {count} parts" if count > 1 else "")
@@ -143,7 +144,7 @@ class Iterations:
 
 
 class _Part:
-    """A body, or, where it branches on data, the part of one up to a branch and what comes after (``rest``)."""
+    """A body, or, where it branches on data, a part of one, up to a branch, and what comes after (``rest``)."""
 
     def __init__(
         self, plain: types.CodeType, original: types.CodeType, names: dict[str, Any], cells: tuple[Any, ...]
@@ -153,6 +154,7 @@ class _Part:
         self.whole = self._function(plain)  # this part and the rest, as plain Python
         self.lock = threading.Lock()
         self.rest: _Part | None = None
+        self.tested = 0  # which of the values for the rest the branch is on
         self.refusal = ""  # why it is not compiled
         self._set(original, self.whole)
 
@@ -175,7 +177,11 @@ class _Part:
             rest = part.rest
             if rest is None or result[0] != CUT:
                 return result
-            part, args = rest, result[1:]
+            tested = result[part.tested]
+            if type(tested) is np.bool_ or type(tested) is Tracked:
+                tested = bool(tested)  # a constant of what comes next
+            args = (*result[1 : part.tested], tested, *result[part.tested + 1 :])
+            part = rest
 
     def _run(self, args: tuple[Any, ...], recorder: Recorder) -> Any:
         while not self.is_plain:
@@ -205,12 +211,13 @@ class _Part:
             place = error.place
             if place is None or place[0] is not code:
                 return False
+            tested = self.tested
             try:
-                first, rest = cut_at_branch(code, place[1])
+                first, rest, self.tested = cut_at_branch(code, place[1])
             except Unsupported:
                 return False
             made = _Part(rest, rest, self.names, ())
-            made.rest, self.rest = self.rest, made
+            made.rest, made.tested, self.rest = self.rest, tested, made
             self._set(first, self._function(first))
             return True
 

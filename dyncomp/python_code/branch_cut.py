@@ -4,6 +4,7 @@ there."""
 from __future__ import annotations
 
 from types import CodeType
+from typing import NamedTuple
 
 from dyncomp.errors import Unsupported
 from dyncomp.python_code.cells import unsure_cells
@@ -12,6 +13,7 @@ from dyncomp.python_code.flow import Flow, handlers_of, introspects_locals, stac
 from dyncomp.python_code.instr import JUMPS
 from dyncomp.python_code.loop_find import find_loops
 from dyncomp.python_code.resume import (
+    Arg,
     canonical_of,
     finish_function,
     fresh_prefix,
@@ -31,7 +33,15 @@ _IDLE = frozenset(
 )
 
 
-def cut_at_branch(code: CodeType, at: int) -> tuple[CodeType, CodeType]:
+class Cut(NamedTuple):
+    """``tested``: which of the values that the first part gives (:data:`CUT` counts) the branch is on."""
+
+    first: CodeType
+    rest: CodeType
+    tested: int
+
+
+def cut_at_branch(code: CodeType, at: int) -> Cut:
     """The first part and the rest of a function without cells, cut before canonical instruction ``at``.
 
     Raises Unsupported for what is no branch, or one in a loop or under a handler, and where a local may be
@@ -69,7 +79,10 @@ def cut_at_branch(code: CodeType, at: int) -> tuple[CodeType, CodeType]:
         assembly.emit("BUILD_TUPLE", len(rest.args) + 1)
         assembly.emit("RETURN_VALUE")
     assembly.mark(places[-1])
-    return encode(finish_function(assembly, canonical, canonical.arg_names, values)), rest.code
+    first = encode(finish_function(assembly, canonical, canonical.arg_names, values))
+    if is_idle(first):
+        raise Unsupported("a function that begins with a branch")
+    return Cut(first, rest.code, rest.args.index(Arg("stack", depth - 1)) + 1)
 
 
 def is_idle(code: CodeType) -> bool:
