@@ -144,7 +144,7 @@ class Iterations:
 
 
 class _Part:
-    """A body, or, where it branches on data, a part of one, up to a branch, and what comes after (``rest``)."""
+    """A body; where it branches on data, the part of one up to a branch, and what comes after (``rest``)."""
 
     def __init__(
         self, plain: types.CodeType, original: types.CodeType, names: dict[str, Any], cells: tuple[Any, ...]
