@@ -436,9 +436,33 @@ def wcont(x):
     return s.sum()
 
 
+def adaptive(x):
+    t, h, s = 0.0, 0.01, x * 1.0
+    while t < 0.5:
+        h = min(h, 0.5 - t) if t + h > 0.5 else h
+        first = np.sin(s) * s
+        second = np.sin(s + h * first) * (s + h * first)
+        error = float(np.abs(h * (second - first) / 2).max())
+        if error < 1e-4:
+            s = s + h * (first + second) / 2
+            t += h
+        h *= min(2.0, max(0.3, 0.9 * (1e-4 / (error + 1e-12)) ** 0.5))
+    return s.sum()
+
+
+def clock_of_arrays(x):
+    t, s, h = 0.0, x * 1.0, float(x[0]) * 0.05
+    while t < 1.0:
+        s = s + np.sin(s) * h
+        t += h
+    return s.sum() * t
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        adaptive,
+        clock_of_arrays,
         tri,
         zips,
         growing,
@@ -472,6 +496,31 @@ def test_programs(program, monkeypatch):
             np.testing.assert_allclose(found[k], slope, rtol=tolerance, atol=tolerance)
     report = str(dyncomp.explain(gradient)(x))
     assert "its body compiled" in report, report
+
+
+def test_loops_over_a_clock_are_compiled_in_parts(monkeypatch):
+    monkeypatch.setattr(iterations, "PATIENCE", 0.0)
+    gradient = dyncomp.grad(adaptive)
+    gradient(np.array([0.3, 0.5, 0.7]))
+    report = str(dyncomp.explain(gradient)(np.array([0.3, 0.5, 0.7])))
+    assert "its body compiled in 3 parts" in report and "call by call" not in report, report
+
+
+@pytest.mark.parametrize("size", [5, 37])
+def test_what_is_compared_with_its_maximum_is_the_same_in_both_passes(size, monkeypatch):
+    """The maximum is of compiled code's numbers, which NumPy's are not to the last bit."""
+
+    def largest(x, n):
+        for _ in range(n):
+            x = x * (1.0 - 0.01 * np.abs(np.sin(np.sin(x) * np.exp(x)) / 3).max())
+        return x.sum()
+
+    monkeypatch.setattr(iterations, "PATIENCE", 0.0)
+    monkeypatch.setattr(iterations, "TRIALS", 10**9)
+    x = np.linspace(0.1, 1.0, size)
+    found = dyncomp.grad(largest)(x, 300)
+    monkeypatch.setattr(iterations, "PATIENCE", 1e9)
+    np.testing.assert_allclose(found, dyncomp.grad(largest)(x, 300), rtol=1e-7)
 
 
 def test_threads(monkeypatch):

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from ..dataclass import dataclass
 from ..graph.ir import Graph, GraphInput, GraphOutput, Node, Var
 from ..graph.passes.dce import may_raise
-from ..prims.opdef import Contract, Convolve, OpDef, Pointwise
+from ..prims.opdef import Contract, Convolve, OpDef, Pointwise, Reduce
 from ..symbolic.integers import hint
 from .min_cut import Network
 
@@ -99,6 +99,29 @@ def read_by_rules(sides: Sides, table: Table) -> frozenset[str]:
     return frozenset(found)
 
 
+def compared_with_reductions(graph: Graph, table: Table) -> frozenset[str]:
+    """Values that are compared for equality with what was reduced from them, as the rule of a maximum does.
+    Computed again in another kernel, they may be others in the last bit, and equal to it nowhere."""
+    makers = {v.name: node for node in graph.nodes for v in node.outputs}
+
+    def base(name: str) -> str:
+        while name in makers and table[makers[name].op].is_view:
+            name = makers[name].inputs[0].name
+        return name
+
+    found: set[str] = set()
+    for node in graph.nodes:
+        if node.op != "equal":
+            continue
+        first, second = (base(v.name) for v in node.inputs)
+        for value, reduced in ((first, second), (second, first)):
+            maker = makers.get(reduced)
+            is_reduction = maker is not None and isinstance(table[maker.op].lower, Reduce)
+            if is_reduction and maker is not None and base(maker.inputs[0].name) == value:
+                found.add(value)
+    return frozenset(found)
+
+
 def bytes_of(var: Var) -> int:
     """What a value takes (symbolic sizes are as at capture)."""
     return hint(var.type.size) * var.dtype.itemsize
@@ -133,6 +156,7 @@ class Choice:
         self.table = table
         self.held = sides.held
         self.steps = 0  # of the solver so far
+        self.compared = compared_with_reductions(sides.graph, table)
         wanted, self.nodes = self._wanted()
         inputs = {inp.var.name: inp.var for inp in sides.inputs}
         read = {v.name for node, _ in self.nodes for v in node.inputs} | wanted
@@ -205,6 +229,8 @@ class Choice:
         if row.is_view or not node.inputs:
             return 0
         if not row.is_repeatable or row.defines or row.is_marker:
+            return _INFINITE
+        if any(v.name in self.compared for v in node.outputs):
             return _INFINITE
         results = sum(map(bytes_of, node.outputs))
         if isinstance(row.lower, Pointwise):
