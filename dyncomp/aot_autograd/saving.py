@@ -99,9 +99,10 @@ def read_by_rules(sides: Sides, table: Table) -> frozenset[str]:
     return frozenset(found)
 
 
-def compared_with_reductions(graph: Graph, table: Table) -> frozenset[str]:
-    """Values that are compared for equality with what was reduced from them, as the rule of a maximum does.
-    Computed again in another kernel, they may be others in the last bit, and equal to it nowhere."""
+def reductions_compared(graph: Graph, table: Table) -> frozenset[str]:
+    """Reductions that are compared for equality with what they are of, as the rule of a maximum does. They
+    are computed again where that is: what another kernel computes again may differ in the last bit, and would
+    be equal to nothing."""
     makers = {v.name: node for node in graph.nodes for v in node.outputs}
 
     def base(name: str) -> str:
@@ -118,7 +119,7 @@ def compared_with_reductions(graph: Graph, table: Table) -> frozenset[str]:
             maker = makers.get(reduced)
             is_reduction = maker is not None and isinstance(table[maker.op].lower, Reduce)
             if is_reduction and maker is not None and base(maker.inputs[0].name) == value:
-                found.add(value)
+                found.add(reduced)
     return frozenset(found)
 
 
@@ -156,7 +157,7 @@ class Choice:
         self.table = table
         self.held = sides.held
         self.steps = 0  # of the solver so far
-        self.compared = compared_with_reductions(sides.graph, table)
+        self.compared = reductions_compared(sides.graph, table)
         wanted, self.nodes = self._wanted()
         inputs = {inp.var.name: inp.var for inp in sides.inputs}
         read = {v.name for node, _ in self.nodes for v in node.inputs} | wanted
@@ -195,7 +196,7 @@ class Choice:
             for var in node.inputs:
                 network.add_arc(had[var.name], run, _INFINITE)
             for var in node.outputs:
-                savable = forward and not view
+                savable = forward and not view and var.name not in self.compared
                 network.add_arc(run, had[var.name], self._to_save(var, weight) if savable else _INFINITE)
         for name in self.wanted:
             network.add_sink(had[name])
@@ -229,8 +230,6 @@ class Choice:
         if row.is_view or not node.inputs:
             return 0
         if not row.is_repeatable or row.defines or row.is_marker:
-            return _INFINITE
-        if any(v.name in self.compared for v in node.outputs):
             return _INFINITE
         results = sum(map(bytes_of, node.outputs))
         if isinstance(row.lower, Pointwise):
