@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import CodeType
+
 
 class DyncompError(Exception):
     """Base class of every error that dyncomp itself raises."""
@@ -23,11 +25,13 @@ class Unsupported(DyncompError):
 class GraphBreakError(DyncompError):
     """``fullgraph=True`` or ``error_on_graph_break(True)`` was asked for and the graph needs a break.
 
-    ``break_id`` names an entry of the break registry (empty where the whole function is left plain)."""
+    ``break_id`` names an entry of the break registry (empty where the whole function is left plain).
+    ``place``: code and number of the instruction, where that is in the function itself."""
 
-    def __init__(self, message: str, break_id: str = "") -> None:
+    def __init__(self, message: str, break_id: str = "", place: tuple[CodeType, int] | None = None) -> None:
         super().__init__(message)
         self.break_id = break_id
+        self.place = place
 
 
 class RecompileError(DyncompError):

@@ -152,7 +152,7 @@ class Reverse:
         if row.vjp is None:
             raise refusal(node, row.no_derivative or "it has no derivative")
         check_inputs(node, row, [v.name in self.on_the_way for v in node.inputs])
-        self.builder.loc = node.loc
+        self.builder.loc = None if node.loc is None else node.loc.of_gradient()
         if (
             cotangents[0] is not None
             and row is self.table[node.op]
@@ -260,7 +260,10 @@ class Reverse:
         if found is None:
             return zeros(self.ops, var)
         # a cotangent that is an input, or is given twice, goes out as a value of its own
+        around, producer = self.builder.loc, self.builder.producer(found)
+        self.builder.loc = around if producer is None else producer.loc
         made: Var = self.ops.copy(found)
+        self.builder.loc = around
         return made
 
 

@@ -187,6 +187,7 @@ class _Pair:
             written=written,
             symbols=symbols if symbols.bindings else None,
             describe=self.halves.describe,
+            plain=replace(self.plain, outputs=self.plain.outputs[: self.count], mutations=()),
         )
 
     def backward(self, given: Sequence[bool], wanted: Sequence[bool]) -> PairBackward | None:

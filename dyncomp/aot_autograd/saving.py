@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from ..dataclass import dataclass
 from ..graph.ir import Graph, GraphInput, GraphOutput, Node, Var
 from ..graph.passes.dce import may_raise
-from ..prims.opdef import Contract, Convolve, OpDef, Pointwise
+from ..prims.opdef import Contract, Convolve, OpDef, Pointwise, Reduce
 from ..symbolic.integers import hint
 from .min_cut import Network
 
@@ -99,6 +99,30 @@ def read_by_rules(sides: Sides, table: Table) -> frozenset[str]:
     return frozenset(found)
 
 
+def reductions_compared(graph: Graph, table: Table) -> frozenset[str]:
+    """Reductions that are compared for equality with what they are of, as the rule of a maximum does. They
+    are computed again where that is: what another kernel computes again may differ in the last bit, and would
+    be equal to nothing."""
+    makers = {v.name: node for node in graph.nodes for v in node.outputs}
+
+    def base(name: str) -> str:
+        while name in makers and table[makers[name].op].is_view:
+            name = makers[name].inputs[0].name
+        return name
+
+    found: set[str] = set()
+    for node in graph.nodes:
+        if node.op != "equal":
+            continue
+        first, second = (base(v.name) for v in node.inputs)
+        for value, reduced in ((first, second), (second, first)):
+            maker = makers.get(reduced)
+            is_reduction = maker is not None and isinstance(table[maker.op].lower, Reduce)
+            if is_reduction and maker is not None and base(maker.inputs[0].name) == value:
+                found.add(reduced)
+    return frozenset(found)
+
+
 def bytes_of(var: Var) -> int:
     """What a value takes (symbolic sizes are as at capture)."""
     return hint(var.type.size) * var.dtype.itemsize
@@ -133,6 +157,7 @@ class Choice:
         self.table = table
         self.held = sides.held
         self.steps = 0  # of the solver so far
+        self.compared = reductions_compared(sides.graph, table)
         wanted, self.nodes = self._wanted()
         inputs = {inp.var.name: inp.var for inp in sides.inputs}
         read = {v.name for node, _ in self.nodes for v in node.inputs} | wanted
@@ -171,7 +196,7 @@ class Choice:
             for var in node.inputs:
                 network.add_arc(had[var.name], run, _INFINITE)
             for var in node.outputs:
-                savable = forward and not view
+                savable = forward and not view and var.name not in self.compared
                 network.add_arc(run, had[var.name], self._to_save(var, weight) if savable else _INFINITE)
         for name in self.wanted:
             network.add_sink(had[name])

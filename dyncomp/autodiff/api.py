@@ -15,7 +15,7 @@ from ..api import compile_with
 from ..capture.entries.config import CaptureConfig
 from ..capture.environment.regions import captured_whole, is_compiling
 from ..errors import DyncompError, GraphBreakError, NotDifferentiableError
-from ..frontends.derivatives import PLAIN
+from ..frontends.derivatives import PLAIN, Recorder
 from . import traced
 from .places import places
 from .pullback import forward
@@ -118,9 +118,12 @@ def derived(
         if is_compiling():
             return made(*args, **kwargs)
         recorder = PLAIN.recorder
-        if recorder is not None and recorder.has_variables((args, kwargs)):
-            return recorder.call(derivative, args, kwargs)
-        return _derivative(f, key, made, args, kwargs, own, refusal, loops)
+        if recorder is not None:
+            if refusal is NotDifferentiableError:
+                return _nested(recorder, derivative, f, _compiled(f, key, made, own, loops), args, kwargs)
+            if recorder.has_variables((args, kwargs)):
+                return recorder.call(derivative, args, kwargs)
+        return _whole(f, made, _compiled(f, key, made, own, loops), args, kwargs, refusal)
 
     if is_compiling():
         return derivative
@@ -128,30 +131,44 @@ def derived(
     return functools.wraps(f, updated=())(derivative)
 
 
-def _derivative(
-    f: Function,
-    key: object,
-    made: Function,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    own: dict[object, _Compiled],
-    refusal: type[DyncompError] = NotDifferentiableError,
-    loops: Loops | None = None,
-) -> Any:
-    """``made`` of the arguments. What is compiled is kept in ``f``, or in ``own`` where that cannot be."""
+def _compiled(
+    f: Function, key: object, made: Function, own: dict[object, _Compiled], loops: Loops | None = None
+) -> _Compiled:
+    """``made``, compiled, and kept in ``f``, or in ``own`` where that cannot be."""
     kept = _kept_by(f)
     if kept is None:
         kept = own
     compiled = kept.get(key)
     if compiled is None:
         compiled = kept[key] = _Compiled(made, loops)
-    return _whole(f, made, compiled, args, kwargs, refusal)
+    return compiled
+
+
+def _nested(
+    recorder: Recorder,
+    derivative: Function,
+    f: Function,
+    compiled: _Compiled,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """A derivative within one that a tape records: a graph, differentiated as any other call, or on the same
+    tape."""
+    kind = _kind_of(args, kwargs)
+    if kind not in compiled.taped and recorder.is_worth_a_graph(getattr(f, "__code__", f)):
+        try:
+            return recorder.call(derivative, args, kwargs, compiled.call)
+        except GraphBreakError as error:
+            compiled.note(kind, error)
+    return recorder.nested(compiled.made, args, kwargs)
 
 
 class Loops(NamedTuple):
-    """Long loops run on the tape until their graph pays, or, where there is a ``memory_budget``, always."""
+    """Long loops run on the tape until their graph pays, or, where there is a ``memory_budget``, always.
+    ``again``: more than one gradient is asked for, or a tangent."""
 
     memory_budget: int | None
+    again: bool = False
 
     @property
     def most_ops(self) -> int:
@@ -170,6 +187,13 @@ class _Compiled:
         self.notes: list[str] | None = None  # for explain()
         self.taped: dict[object, _Taped] = {}
 
+    def note(self, kind: object, error: GraphBreakError) -> _Taped:
+        """Calls of this kind are no single graph."""
+        if len(self.taped) >= _MOST_KINDS:
+            self.taped.clear()
+        made = self.taped[kind] = _Taped(error.with_traceback(None), self.loops)
+        return made
+
     @functools.cached_property
     def unrolled(self) -> Function:
         made: Function = compile_with(self.made, new_config())
@@ -183,7 +207,11 @@ class _Taped:
     def __init__(self, problem: GraphBreakError, loops: Loops | None) -> None:
         self.problem = problem
         self.spent = 0.0
-        self.again = loops == Loops(None) and problem.break_id in ("loop", "loop-not-extracted")
+        self.again = (
+            loops is not None
+            and loops.memory_budget is None
+            and problem.break_id in ("loop", "loop-not-extracted")
+        )
         self.is_unrolled = False
 
     def unroll(self, compiled: _Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -200,7 +228,7 @@ def _kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
 
     def note(leaf: Any) -> None:
         kind = type(leaf)
-        if kind is np.ndarray:
+        if isinstance(leaf, np.ndarray):
             found.append((leaf.shape, leaf.dtype))
         else:
             found.append((kind, leaf if kind in (int, bool, str) else None))
@@ -223,11 +251,8 @@ def _whole(
         try:
             return compiled.call(*args, **kwargs)
         except GraphBreakError as error:
-            known = _Taped(error.with_traceback(None), compiled.loops)
-        kind = _kind_of(args, kwargs)
-        if len(compiled.taped) >= _MOST_KINDS:
-            compiled.taped.clear()
-        compiled.taped[kind] = known
+            kind = _kind_of(args, kwargs)
+            known = compiled.note(kind, error)
     elif known.is_unrolled:
         return compiled.unrolled(*args, **kwargs)
     elif known.again and known.spent > UNROLLED_AFTER:
@@ -239,8 +264,8 @@ def _whole(
     try:
         if compiled.notes is not None:
             compiled.notes.append(f"not one graph: {str(known.problem).splitlines()[0]}")
-        budget = compiled.loops.memory_budget if compiled.loops else None
-        return taped(made, args, kwargs, budget, compiled.notes)
+        budget, again = compiled.loops or Loops(None)
+        return taped(made, args, kwargs, budget, compiled.notes, again)
     except NotDifferentiableError as error:
         if known.again:
             with contextlib.suppress(GraphBreakError):
@@ -326,6 +351,12 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """
     if is_compiling():
         return traced.pulled_back(f, name_of(f))(*primals)
+    recorder = PLAIN.recorder
+    if recorder is not None:
+        found: tuple[Any, Function] = recorder.nested(
+            traced.pulled_back(f, name_of(f)), primals, {}, stays=True
+        )
+        return found
     try:
         value, run, wanted, numbers = _run(f, primals)
     except NotDifferentiableError as error:
@@ -354,7 +385,9 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     made = traced.pushed_forward(f, name_of(f))
     if is_compiling():
         return made(primals, tangents)
-    found: tuple[Any, Any] = _derivative(f, "jvp", made, (tuple(primals), tuple(tangents)), {}, {})
+    found: tuple[Any, Any] = derived(f, "jvp", made, loops=Loops(None, again=True))(
+        tuple(primals), tuple(tangents)
+    )
     return found
 
 

@@ -27,17 +27,19 @@ from ..build.toolchain import Runner
 from ..capture.entries.config import CaptureConfig
 from ..errors import GraphBreakError, LoweringError, NotDifferentiableError, ToolchainError, Unsupported
 from ..frontends.base import ArrayOwner, GradientPair, OutputView
-from ..frontends.derivatives import PLAIN
+from ..frontends.derivatives import PLAIN, Recorder
 from ..graph.ir import Graph
 from ..hook import _hook
 from ..options import Options, make_options
 from ..pipeline import Compiled
+from ..python_code.branch_cut import CUT, cut_at_branch, is_idle
 from ..python_code.loop_calls import with_loop_calls
 from ..python_code.loops import LoopBody
 from ..symbolic.integers import SymInt
-from .recording import lost, slot_of
+from .operations import Layout, Operation
+from .recording import lost, place, slot_of
 from .runs import DifferentiableGraph, RunNode, size
-from .tape import Array, Kept, Slot, Tape
+from .tape import Array, CallNode, Kept, Slot, Tape
 from .tracked import Tracked, before_write, fresh, number, view_of, write, wrote
 
 # Seconds that the iterations of a loop take as plain Python before it is compiled: about what that takes.
@@ -61,6 +63,8 @@ _RUNNING = _Running()
 class _Refused(NotDifferentiableError):
     """A body's graph cannot be differentiated as one."""
 
+
+_BRANCH = "data-dependent-branch"
 
 # bodies with stand-ins, and what they are without, by the identity of their code
 _ORIGINALS: dict[int, tuple[types.CodeType, types.CodeType]] = {}
@@ -86,63 +90,136 @@ class Iterations:
         self.spent = 0.0
         self.compiled = 0
         self.worked = False  # a graph ran in one of the ``compiled`` iterations
-        self.refusal = ""  # why iterations are not compiled
         self.is_plain = (body.args, body.returns) != (original.args, original.returns)
-        if not body.freevars:
-            self.functions = self._functions(())
+        self.last: _Part | None = None if body.freevars else self._part(())  # that ran, or will
 
     def bind(self, cells: tuple[types.CellType, ...]) -> Callable[..., Any]:
-        return functools.partial(self._run, self._functions(cells))
+        self.last = part = self._part(cells)
+        return functools.partial(self._run, part)
 
-    def _functions(self, cells: tuple[types.CellType, ...]) -> tuple[types.FunctionType, _hook.Dispatcher]:
-        name = self.codes[0].co_name
-        plain, original = [types.FunctionType(code, self.names, name, None, cells) for code in self.codes]
-        return plain, _hook.Dispatcher(original, _config())
+    def _part(self, cells: tuple[types.CellType, ...]) -> _Part:
+        plain, original = self.codes
+        return _Part(plain, original, self.names, cells)
 
     def __call__(self, *args: Any) -> Any:
-        return self._run(self.functions, *args)
+        assert self.last is not None
+        return self._run(self.last, *args)
 
-    def _run(self, functions: tuple[types.FunctionType, _hook.Dispatcher], *args: Any) -> Any:
-        function, compiled = functions
+    def _run(self, part: _Part, *args: Any) -> Any:
         recorder = PLAIN.recorder
         if recorder is None:
-            return function(*args)
+            return part.whole(*args)
         tape: Tape = recorder.tape  # type: ignore[attr-defined]
         tape.loops[self] += 1
         if self.is_plain:
-            return function(*args)
+            return part.whole(*args)
         if self.spent < PATIENCE:
             start = time.perf_counter()
             try:
-                return function(*args)
+                return part.whole(*args)
             finally:
                 self.spent += time.perf_counter() - start
         running = _RUNNING
-        before = running.tape, running.ran
-        active = _hook.set_active(None)
-        PLAIN.recorder = None
-        running.tape, running.ran = tape, False
+        before, running.ran = running.ran, False
         try:
-            result = compiled(*args)
-            self.worked |= running.ran
-            self.compiled += 1
-            self.is_plain = not self.worked and self.compiled >= _MOST_IDLE
-            return result
-        except (GraphBreakError, _Refused) as error:
-            self.is_plain, self.refusal = True, str(error).partition("\n")[0]
+            result = part.run(args, recorder)
         finally:
-            running.tape, running.ran = before
-            PLAIN.recorder = recorder
-            _hook.set_active(active)
-        return function(*args)
+            ran, running.ran = running.ran, before
+        self.worked |= ran
+        self.compiled += 1
+        self.is_plain = not self.worked and self.compiled >= _MOST_IDLE
+        return result
 
     def __str__(self) -> str:
         place = f"{self.codes[0].co_filename}:{self.codes[0].co_firstlineno}"
-        name = self.codes[0].co_name
-        if self.refusal:
-            return f"a loop of {name} at {place}, call by call: {self.refusal}"
-        how = "call by call" if self.is_plain or self.spent < PATIENCE else "its body compiled"
-        return f"a loop of {name} at {place}, {how}"
+        text = f"a loop of {self.codes[0].co_name} at {place}"
+        parts = self.last.parts() if self.last is not None else []
+        if self.is_plain or self.spent < PATIENCE or all(part.is_plain for part in parts):
+            how = f"{text}, call by call"
+            return f"{how}: {parts[0].refusal}" if parts and parts[0].refusal else how
+        refused = [part.refusal for part in parts if part.refusal]
+        count = sum([not part.is_plain for part in parts])
+        how = f"{text}, its body compiled" + (f" in {count} parts" if count > 1 else "")
+        return f"{how}, {len(refused)} call by call: {refused[0]}" if refused else how
+
+
+class _Part:
+    """A body; where it branches on data, the part of one up to a branch, and what comes after (``rest``)."""
+
+    def __init__(
+        self, plain: types.CodeType, original: types.CodeType, names: dict[str, Any], cells: tuple[Any, ...]
+    ) -> None:
+        self.names = names
+        self.cells = cells
+        self.whole = self._function(plain)  # this part and the rest, as plain Python
+        self.lock = threading.Lock()
+        self.rest: _Part | None = None
+        self.tested = 0  # which of the values for the rest the branch is on
+        self.refusal = ""  # why it is not compiled
+        self._set(original, self.whole)
+
+    def _function(self, code: types.CodeType) -> types.FunctionType:
+        return types.FunctionType(code, self.names, code.co_name, None, self.cells)
+
+    def _set(self, code: types.CodeType, plain: types.FunctionType) -> None:
+        self.code = code
+        self.plain = plain
+        self.is_plain = is_idle(code)
+        self.compiled = _hook.Dispatcher(self._function(code), _config())
+
+    def parts(self) -> list[_Part]:
+        return [self, *(self.rest.parts() if self.rest is not None else ())]
+
+    def run(self, args: tuple[Any, ...], recorder: Recorder) -> Any:
+        part = self
+        while True:
+            result = part._run(args, recorder)
+            rest = part.rest
+            if rest is None or result[0] != CUT:
+                return result
+            tested = result[part.tested]
+            if type(tested) is np.bool_ or type(tested) is Tracked:
+                tested = bool(tested)  # a constant of what comes next
+            args = (*result[1 : part.tested], tested, *result[part.tested + 1 :])
+            part = rest
+
+    def _run(self, args: tuple[Any, ...], recorder: Recorder) -> Any:
+        while not self.is_plain:
+            running = _RUNNING
+            before, running.tape = running.tape, recorder.tape  # type: ignore[attr-defined]
+            active = _hook.set_active(None)
+            PLAIN.recorder = None
+            code = self.code
+            try:
+                return self.compiled(*args)
+            except (GraphBreakError, _Refused) as error:
+                if not self._cut(code, error):
+                    self.is_plain, self.refusal = True, str(error).partition("\n")[0]
+            finally:
+                running.tape = before
+                PLAIN.recorder = recorder
+                _hook.set_active(active)
+        return self.plain(*args)
+
+    def _cut(self, code: types.CodeType, error: GraphBreakError | _Refused) -> bool:
+        """Whether the part with this code is another now, which ends where it could not be captured."""
+        with self.lock:
+            if self.code is not code:
+                return True
+            if not isinstance(error, GraphBreakError) or error.break_id != _BRANCH or self.cells:
+                return False
+            place = error.place
+            if place is None or place[0] is not code:
+                return False
+            tested = self.tested
+            try:
+                first, rest, self.tested = cut_at_branch(code, place[1])
+            except Unsupported:
+                return False
+            made = _Part(rest, rest, self.names, ())
+            made.rest, made.tested, self.rest = self.rest, tested, made
+            self._set(first, self._function(first))
+            return True
 
 
 @functools.cache
@@ -197,6 +274,7 @@ class _Trial:
         self.graph = graph
         self.options = options
         self.calls = 0
+        self.layout = Layout(graph)
         self.run = pipeline.run_pipeline(graph, make_options(backend="eager", dynamic=False)).call
 
     def __call__(self, *args: Any) -> Any:
@@ -204,7 +282,7 @@ class _Trial:
         if self.calls == TRIALS:
             with contextlib.suppress(Unsupported, LoweringError, ToolchainError):  # interpreted for good
                 self.run = pipeline.run_pipeline(self.graph, self.options).call
-        return self.run(*args)
+        return self.run(*self.layout(args))
 
 
 def _written(graph: Graph) -> tuple[int, ...]:
@@ -249,8 +327,11 @@ class _Piece:
         self.silent = tuple(set(_written(graph)) - self.targets)
         self.needed = tuple(k for of_input, k in pair.saved if of_input)
         self.single = len(pair.returned) == 1
+        self.operations: dict[tuple[int, ...], Operation] = {}
         visible = tuple(k for k in pair.differentiable if k < pair.count)
-        self.graph = DifferentiableGraph(pair, functools.cache(pair.backward), visible, not self.silent)
+        self.graph = DifferentiableGraph(
+            pair, functools.cache(pair.backward), visible, not self.silent, Layout(graph)
+        )
         bases = [r.index for r in pair.returned if isinstance(r, OutputView) and r.of_input]
         if any(not graph.inputs[k].differentiated for k in bases):
             raise Unsupported("a view of an array without a derivative")
@@ -267,7 +348,7 @@ class _Piece:
             raise lost(tape, "a write to an array that the tape does not know")
         kept: list[Any] = [None] * len(inputs)
         if is_live:
-            for k in range(len(inputs)) if tape.budget is not None else self.needed:
+            for k in range(len(inputs)) if tape.again or tape.budget is not None else self.needed:
                 kept[k] = _kept(tape, inputs[k])
         written = [inputs[index] for index in self.silent if type(inputs[index]) is Tracked]
         for target in written:
@@ -280,14 +361,18 @@ class _Piece:
             for k in self.graph.visible:
                 outs[k] = Slot(np.shape(results[k]), np.asarray(results[k]).dtype)
         made: list[Any] = [self._made(tape, results[k], outs.get(k)) for k in range(pair.count)]
-        if outs:
+        if outs and tape.again:
+            wrt = tuple([k for k, slot in enumerate(slots) if slot is not None])
+            given = [slot for slot in slots if slot is not None]
+            tape.append(CallNode(self._operation(wrt), kept, given, list(outs.values()), place()))
+        elif outs:
             saved = [
                 kept[k] if of_input else _kept(tape, made[k]) if k < pair.count else results[k]
                 for of_input, k in pair.saved
             ]
             symbols = pair.symbols(plain, results) if pair.symbols is not None else None
             node = RunNode(self.graph, slots, outs, saved, None if tape.budget is None else kept, symbols)
-            tape.nodes.append(node)
+            tape.append(node)
             if tape.budget is not None:
                 node.bytes = size(results)
                 tape.budget.add(tape.nodes, node)
@@ -297,6 +382,15 @@ class _Piece:
             [made[r] if type(r) is int else self._view(r, inputs, made, plain) for r in pair.returned]
         )
         return returned[0] if self.single else returned
+
+    def _operation(self, wrt: tuple[int, ...]) -> Operation:
+        """For derivatives of any order and mode."""
+        found = self.operations.get(wrt)
+        if found is None:
+            graph = self.pair.plain
+            found = Operation.of_graph("a loop's iteration", graph, wrt, self.graph.visible, TRIALS)
+            self.operations[wrt] = found
+        return found
 
     def _made(self, tape: Tape, result: Any, slot: Slot | None) -> Any:
         if isinstance(result, np.ndarray):

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..capture.environment.regions import captured_whole
+from ..capture.environment.regions import captured_whole, is_compiling
 from ..frontends.batching import batch, element
-from ..frontends.derivatives import gradient, is_variable, tangent
-from .api import argument_numbers, derived, name_of
+from ..frontends.derivatives import columns as columns_of
+from ..frontends.derivatives import gradient, is_variable, rows, tangent
+from .api import Loops, argument_numbers, derived, name_of
 from .traced import Variables, check_real_scalar, described, with_variables
 from .trees import leaves, mapped
 
@@ -20,6 +21,7 @@ Function = Callable[..., Any]
 
 # Elements of the unit vectors of one run.
 LARGEST = 1 << 24
+_LOOPS = Loops(None, again=True)
 
 
 @captured_whole
@@ -35,7 +37,9 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") 
     if mode not in ("auto", "forward", "reverse"):
         raise ValueError(f"mode is 'auto', 'forward' or 'reverse', not {mode!r}")
     numbers, single = argument_numbers(argnums), isinstance(argnums, int)
-    part = derived(f, ("jacobian", numbers, mode), part_of_jacobian(f, numbers, mode, name_of(f)))
+    part = derived(
+        f, ("jacobian", numbers, mode), part_of_jacobian(f, numbers, mode, name_of(f)), loops=_LOOPS
+    )
 
     def found(*args: Any, **kwargs: Any) -> Any:
         made = joined(part, args, kwargs)
@@ -51,7 +55,7 @@ def hessian(f: Function, argnum: int = 0) -> Function:
     """The second derivatives of ``f``, a function with a real scalar result, by one argument, an array: an
     array of its shape twice. Raises as :func:`grad` does."""
     numbers = argument_numbers(argnum)
-    part = derived(f, ("hessian", numbers), part_of_hessian(f, numbers, name_of(f)))
+    part = derived(f, ("hessian", numbers), part_of_hessian(f, numbers, name_of(f)), loops=_LOOPS)
 
     def found(*args: Any, **kwargs: Any) -> Any:
         (made,) = apart(joined(part, args, kwargs), [args[numbers[0]]])
@@ -93,6 +97,8 @@ def units(start: int, count: int, total: int, dtype: Any) -> Any:
 
 def reverse(result: Any, variables: Sequence[Any], start: int, columns: int) -> list[Any]:
     """For each variable the products of unit vectors of the result, in the first axis."""
+    if not is_compiling():
+        return rows(result, variables)
     size = np.size(result)
     count = min(size, max(LARGEST // max(size, columns, 1), 1))
     dtype = result.dtype if isinstance(result, (np.ndarray, np.generic)) else np.float64
@@ -103,12 +109,14 @@ def reverse(result: Any, variables: Sequence[Any], start: int, columns: int) -> 
 
 def forward(result: Any, variables: Sequence[Any], start: int, columns: int) -> list[Any]:
     """The products with unit vectors of the variables, in the last axis."""
+    if not is_compiling():
+        return [columns_of(result, variables)]
     count = min(columns, max(LARGEST // max(np.size(result), columns, 1), 1))
     each = []
     first = 0
     for v in variables:
-        rows = units(start, count, columns, v.dtype)[:, first : first + v.size]
-        each.append(element(rows.reshape((count, *v.shape))))
+        some = units(start, count, columns, v.dtype)[:, first : first + v.size]
+        each.append(element(some.reshape((count, *v.shape))))
         first += v.size
     (found,) = batch(tangent((result,), each, variables), each, count)
     return [np.ascontiguousarray(np.moveaxis(found, 0, -1))]
@@ -116,7 +124,7 @@ def forward(result: Any, variables: Sequence[Any], start: int, columns: int) -> 
 
 def check_real(result: Any, variables: Sequence[Any], name: str) -> None:
     is_array = isinstance(result, (np.ndarray, np.generic))
-    is_real = result.dtype.kind == "f" if is_array else type(result) is float
+    is_real = result.dtype.kind == "f" if is_array else isinstance(result, float)
     if not is_real or any(v.dtype.kind != "f" for v in variables):
         raise TypeError(
             f"jacobian needs a function of real arrays with one as its result: {name} gives "

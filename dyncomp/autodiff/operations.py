@@ -17,10 +17,11 @@ import numpy as np
 
 from .. import pipeline
 from ..aot_autograd.joint import joint
+from ..aot_autograd.pushforward import pushforward
 from ..errors import LoweringError, NotDifferentiableError, ToolchainError, Unsupported
 from ..graph.ir import Graph
 from ..options import Options, make_options
-from .record import Piece, Recorded
+from .record import Recorded
 
 Array = np.ndarray[Any, Any]
 _MOST_OTHERS = 256
@@ -38,32 +39,107 @@ class Operation:
         self.names = names
         self.wrt = wrt
         self.problem: str | None = None
-        self.piece: Piece | None = None
-        self.order: list[int] = []  # which array each input of the graph is
-        self.numbers: list[int | None] = []  # which output of the graph each result is
-        self.runs: dict[tuple[int, ...], Callable[..., Sequence[Any]]] = {}
+        self.graph: Graph | None = None
+        self.order: Sequence[int] = ()  # which array each input of the graph is
+        self.numbers: Sequence[int | None] = ()  # which output of the graph each result is
+        self.run: Callable[..., Sequence[Any]] | None = None
+        self.layout: Layout | None = None
+        self.pulls: dict[tuple[int, ...], Callable[..., list[Array]]] = {}
+        self.graphs: dict[object, Graph] = {}  # of derivatives
+        self.derived: dict[object, Operation] = {}
         self.uses = 0
+        self.hot = HOT
         # arrays that are no inputs: the graph can be of their values
         self.fixed: list[tuple[int, bytes]] = []
         self.others: dict[tuple[bytes, ...], Operation] = {}  # by these values
         self.lock = threading.RLock()
 
+    @staticmethod
+    def of_graph(
+        name: str, graph: Graph, wrt: tuple[int, ...], numbers: Sequence[int], hot: int
+    ) -> Operation:
+        """That of a graph, whose arrays are its inputs and the sizes behind them. ``numbers``: the outputs
+        that are its results."""
+        made = Operation(name, "", {}, wrt)
+        made.graph, made.numbers, made.hot = graph, numbers, hot
+        made.order = range(len(graph.inputs))
+        return made
+
     def pull(
         self, arrays: Sequence[Array], numbers: tuple[int, ...], cotangents: Sequence[Array]
     ) -> list[Array]:
         """Gradients by the arrays ``wrt``, from cotangents of the results ``numbers``."""
+        here = self.at(arrays)
+        return here._pulled(numbers)(arrays, cotangents)
+
+    def at(self, arrays: Sequence[Array]) -> Operation:
+        """The operation with a graph for arrays like these. Raises ``NotDifferentiableError``."""
         if self.fixed:
             values = tuple([np.asarray(arrays[k]).tobytes() for k, _ in self.fixed])
             if values != tuple([value for _, value in self.fixed]):
-                return self._other(values).pull(arrays, numbers, cotangents)
-        run = self.runs.get(numbers)
+                return self._other(values).at(arrays)
+        if self.graph is None:
+            with self.lock:
+                if self.graph is None and self.problem is None:
+                    self._capture(arrays)
+                if self.problem is not None:
+                    raise NotDifferentiableError(self.problem)
+        return self
+
+    def results(self, arrays: Sequence[Array]) -> list[Array]:
+        """Those of the graph."""
         self.uses += 1
-        if self.uses == HOT:  # a loop: worth a compiler
-            self.runs.clear()
-            run = None
-        if run is None:
-            run = self._made(arrays, numbers)
-        return list(run(arrays, cotangents))
+        if self.run is None or self.layout is None or self.uses == self.hot:
+            assert self.graph is not None
+            self.layout = Layout(self.graph)
+            self.run = _compiled(self.graph, self.uses >= self.hot)
+        results: Any = self.run(*self.layout(arrays))
+        return list(results) if isinstance(results, (tuple, list)) else [results]
+
+    # -- operations that are its derivatives -------------------------------------------------------
+    # of a graph that ``at`` gave; they have its name, their arrays are the graph's inputs, cotangents or
+    # tangents, and sizes
+    def pulling(self, numbers: tuple[int, ...], wanted: tuple[int, ...], wrt: tuple[int, ...]) -> Operation:
+        """Of the inputs of the graph and cotangents of the results ``numbers``: gradients by the inputs
+        ``wanted``, differentiated by ``wrt`` in turn."""
+        return self._derived(("pull", numbers, wanted), wrt, lambda: self._backward(numbers, wanted))
+
+    def pushing(self, given: tuple[int, ...], wrt: tuple[int, ...]) -> Operation:
+        """Of the inputs of the graph and tangents of the inputs ``given``: tangents of all results."""
+        return self._derived(("push", given), wrt, lambda: self._forward(given))
+
+    def _derived(self, key: tuple[object, ...], wrt: tuple[int, ...], make: Callable[[], Graph]) -> Operation:
+        with self.lock:
+            found = self.derived.get((key, wrt))
+            if found is None:
+                graph = self.graphs.get(key)
+                if graph is None:
+                    graph = self.graphs[key] = make()
+                count = len(graph.outputs)
+                found = Operation.of_graph(self.name, graph, wrt, range(count), self.hot)
+                self.derived[key, wrt] = found
+        return found
+
+    def _outputs(self, numbers: Sequence[int]) -> list[int]:
+        outputs = [self.numbers[k] for k in numbers]
+        found = [k for k in outputs if k is not None]
+        if len(found) != len(outputs):
+            raise NotDifferentiableError("a result was made outside of the captured graph")
+        return found
+
+    def _backward(self, numbers: Sequence[int], wanted: tuple[int, ...]) -> Graph:
+        assert self.graph is not None
+        outputs = self._outputs(numbers)
+        if len(set(outputs)) != len(outputs):
+            raise NotDifferentiableError("two results are one output of the captured graph")
+        made = joint(self.graph, pipeline.op_table(), wanted, outputs).graph
+        return replace(made, outputs=made.outputs[len(self.graph.outputs) :])
+
+    def _forward(self, given: tuple[int, ...]) -> Graph:
+        assert self.graph is not None
+        outputs = tuple([self.graph.outputs[k] for k in self._outputs(range(len(self.numbers)))])
+        made = pushforward(replace(self.graph, outputs=outputs), pipeline.op_table(), given)
+        return replace(made, outputs=made.outputs[len(outputs) :])
 
     def _other(self, values: tuple[bytes, ...]) -> Operation:
         found = self.others.get(values)
@@ -73,18 +149,43 @@ class Operation:
             found = self.others[values] = Operation(self.name, self.source, self.names, self.wrt)
         return found
 
-    def _made(self, arrays: Sequence[Array], numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
-        with self.lock:
-            if self.piece is None and self.problem is None:
-                self._capture(arrays)
-            if self.problem is not None:
-                raise NotDifferentiableError(self.problem)
-            if numbers not in self.runs:
-                self.runs[numbers] = self._backward(numbers)
-            return self.runs[numbers]
+    def _pulled(self, numbers: tuple[int, ...]) -> Callable[..., list[Array]]:
+        """What is asked for again and again, with as little around it as can be."""
+        known = self.pulls.get(numbers)
+        if known is not None:
+            return known
+        order, wanted = list(self.order), self.wrt
+        places = {order.index(k): k for k in wanted if k in order}
+        operation = self.pulling(numbers, tuple(places), ())
+        types = self.types(numbers)
+        positions = {k: n for n, k in enumerate(places.values())}
+
+        def run(arrays: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
+            fitted = [fitting(ct, *form) for ct, form in zip(cotangents, types)]
+            if self.source:
+                given = [np.asarray(arrays[k]) for k in order]
+                results = operation.results([*given, *fitted])
+            else:
+                results = operation.results([*arrays[: len(order)], *fitted, *arrays[len(order) :]])
+            return [
+                results[positions[k]] if k in positions else np.zeros(np.shape(arrays[k])) for k in wanted
+            ]
+
+        self.pulls[numbers] = run
+        return run
+
+    def types(self, numbers: Sequence[int]) -> list[tuple[tuple[int, ...] | None, np.dtype[Any]]]:
+        """Shapes (``None``: not known before) and dtypes of these results."""
+        assert self.graph is not None
+        found = []
+        for k in self._outputs(numbers):
+            var = self.graph.outputs[k].var
+            is_known = all(isinstance(n, int) for n in var.shape)
+            found.append((tuple(map(int, var.shape)) if is_known else None, var.dtype.numpy))
+        return found
 
     def _capture(self, arrays: Sequence[Array]) -> None:
-        given = [_plain(a).view() for a in arrays]
+        given = [np.ascontiguousarray(a).reshape(np.shape(a)) for a in arrays]
         try:
             self._attempt(self.source, given)
         except NotDifferentiableError as error:
@@ -123,45 +224,36 @@ class Operation:
         self.fixed = [(k, a.tobytes()) for k, a in enumerate(given) if k not in self.order]
         results = value if isinstance(value, (tuple, list)) else (value,)
         self.numbers = [run.number_of(r) for r in results]
-        self.piece = run.piece
-
-    def _backward(self, numbers: tuple[int, ...]) -> Callable[..., Sequence[Any]]:
-        piece = self.piece
-        assert piece is not None
-        outputs = [self.numbers[k] for k in numbers]
-        if None in outputs:
-            raise NotDifferentiableError("a result was made outside of the captured graph")
-        order = self.order
-        places = {order.index(k): k for k in self.wrt if k in order}
-        table = pipeline.op_table()
-        chosen = sorted(set(outputs))  # type: ignore[type-var]
-        if len(chosen) != len(outputs):
-            raise NotDifferentiableError("two results are one output of the captured graph")
-        variables = [piece.graph.outputs[k].var for k in outputs]  # type: ignore[index]
-        types = [(tuple(map(int, v.shape)), v.dtype.numpy) for v in variables]
-        sequence = [outputs.index(k) for k in chosen]
-        made = joint(piece.graph, table, tuple(places), chosen).graph  # type: ignore[arg-type]
-        made = replace(made, outputs=made.outputs[len(piece.graph.outputs) :])
-        compiled = _compiled(made, self.uses >= HOT)
-        positions = {k: n for n, k in enumerate(places.values())}
-        wanted = self.wrt
-
-        def run(arrays: Sequence[Array], cotangents: Sequence[Array]) -> Sequence[Array]:
-            given = [_plain(arrays[k]) for k in order]
-            results = compiled(*given, *[_fitting(cotangents[k], *types[k]) for k in sequence])
-            if not isinstance(results, (tuple, list)):
-                results = (results,)
-            return [
-                results[positions[k]] if k in positions else np.zeros(np.shape(arrays[k])) for k in wanted
-            ]
-
-        return run
+        self.graph = run.piece.graph
 
 
-def _plain(value: Array) -> Array:
-    """A contiguous array."""
-    array = np.asarray(value)
-    return array if array.flags.c_contiguous else array.copy()
+class Layout:
+    """Gives arrays the strides that a graph's inputs have: copies that the tape keeps may have others."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.contiguous: list[int] = []
+        self.others: list[tuple[int, tuple[int, ...]]] = []  # strides in bytes
+        for k, given in enumerate(graph.inputs):
+            type_ = given.var.type
+            if given.kind == "array" and type_.is_contiguous:
+                self.contiguous.append(k)
+            elif given.kind == "array" and all(isinstance(n, int) for n in type_.strides):
+                self.others.append((k, tuple([int(n) * type_.dtype.itemsize for n in type_.strides])))
+
+    def __call__(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        changed = {k: arrays[k].copy() for k in self.contiguous if not arrays[k].flags.c_contiguous}
+        changed.update({k: _strided(arrays[k], s) for k, s in self.others if arrays[k].strides != s})
+        return [changed.get(k, a) for k, a in enumerate(arrays)] if changed else arrays
+
+
+def _strided(array: Array, strides: tuple[int, ...]) -> Array:
+    """A copy with these strides."""
+    ends = [stride * (count - 1) for stride, count in zip(strides, array.shape)]
+    low, high = sum([min(end, 0) for end in ends]), sum([max(end, 0) for end in ends])
+    memory = np.zeros(high - low + array.itemsize, np.uint8)
+    made: Array = np.ndarray(array.shape, array.dtype, memory, -low, strides)
+    made[...] = array
+    return made
 
 
 def summed_to(cotangent: Array, shape: tuple[int, ...]) -> Array:
@@ -176,13 +268,13 @@ def summed_to(cotangent: Array, shape: tuple[int, ...]) -> Array:
     return cotangent.reshape(shape)
 
 
-def _fitting(cotangent: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def fitting(cotangent: Array, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> Array:
     """A cotangent of a result that was broadcast or converted when it was written."""
-    if cotangent.shape != shape:
+    if shape is not None and cotangent.shape != shape:
         cotangent = summed_to(cotangent, shape)
     if cotangent.dtype != dtype:
         cotangent = cotangent.astype(dtype)
-    return _plain(cotangent)
+    return cotangent
 
 
 def _compiled(graph: Graph, hot: bool) -> Callable[..., Any]:

@@ -121,7 +121,7 @@ def slot_of(value: Any) -> Slot | None:
     if window.dtype.kind not in "fc" or part_of(window.dtype) != part_of(storage.owner.dtype):
         raise lost(value.tape, f"an array of {storage.owner.dtype} read as one of {window.dtype}")
     made = Slot(window.shape, window.dtype)
-    value.tape.nodes.append(ReadNode(storage, whole, window, made))
+    value.tape.append(ReadNode(storage, whole, window, made))
     value.slot, value.version = made, storage.version
     return made
 
@@ -243,7 +243,7 @@ def record(
             _OPERATIONS[key] = operation
     made = [out for out in outs if out is not None]
     kept = _kept(tape, arrays)
-    tape.nodes.append(CallNode(operation, kept, [s for s in slots if s is not None], made, place()))
+    tape.append(CallNode(operation, kept, [s for s in slots if s is not None], made, place()))
 
 
 def operation_of(how: Operator | Named, operands: tuple[Any, ...], wrt: tuple[int, ...]) -> Operation:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..frontends.base import GradientPair, PairBackward
+from .operations import Layout
 from .tape import Array, Kept, Node, Slot, WriteNode, array_of, settle
 
 FEW = 4  # runs that are worth a segment
@@ -31,6 +32,7 @@ class DifferentiableGraph:
     backward: Callable[[tuple[bool, ...], tuple[bool, ...]], PairBackward | None]
     visible: tuple[int, ...]
     is_pure: bool
+    layout: Layout  # of its inputs
 
     def saved(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[Any]:
         return [inputs[k] if of_input else results[k] for of_input, k in self.pair.saved]
@@ -97,7 +99,7 @@ class RunNode:
             values[slot] if x is None and slot is not None else x for x, slot in zip(self.inputs, self.slots)
         ]
         given = [array_of(x) for x in inputs]
-        results = self.graph.pair.forward(*given)
+        results = self.graph.pair.forward(*self.graph.layout(given))
         for k, out in self.outs.items():
             values[out] = results[k]
         made = RunNode(

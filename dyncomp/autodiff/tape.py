@@ -24,14 +24,15 @@ MOST_KEPT = 64  # arrays of one storage that wait for a write
 
 
 class Slot:
-    """A value with a derivative."""
+    """A value with a derivative. ``tangent``: that of the outermost derivative, where it is a forward one."""
 
-    __slots__ = ("shape", "dtype", "cotangent")
+    __slots__ = ("shape", "dtype", "cotangent", "tangent")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.shape = shape
         self.dtype = dtype
         self.cotangent: Array = None
+        self.tangent: Array = None
 
     def add(self, found: Array, own: bool) -> None:
         """Add a cotangent; ``own``: nobody else has this array."""
@@ -318,16 +319,25 @@ class CallNode:
 
 
 class CustomNode:
-    """What says itself how it is differentiated: ``pull(cotangents)`` gives one for each of ``slots``."""
+    """What says itself how it is differentiated: ``pull(cotangents, record)`` gives one for each of
+    ``slots``, tracked if it is to be recorded; ``push(tangents)``, if there is one, a tangent for each of
+    ``outs``."""
 
-    __slots__ = ("pull", "slots", "outs")
+    __slots__ = ("pull", "push", "slots", "outs", "name")
 
     def __init__(
-        self, pull: Callable[[list[Array]], list[Array]], slots: list[Slot | None], outs: list[Slot]
+        self,
+        pull: Callable[[list[Array], bool], list[Array]],
+        push: Callable[[list[Array]], list[Array]] | None,
+        slots: list[Slot | None],
+        outs: list[Slot],
+        name: str,
     ) -> None:
         self.pull = pull
+        self.push = push
         self.slots = slots
         self.outs = outs
+        self.name = name
 
     def settle(self) -> None:
         pass
@@ -339,7 +349,7 @@ class CustomNode:
         for out in self.outs:
             given.append(np.zeros(out.shape, out.dtype) if out.cotangent is None else out.cotangent)
             out.cotangent = None
-        for slot, found in zip(self.slots, self.pull(given)):
+        for slot, found in zip(self.slots, self.pull(given, False)):
             if slot is not None and found is not None:
                 slot.add(found, own=False)
 
@@ -359,8 +369,29 @@ class Tape:
         self.loops: Counter[object] = Counter()  # iterations of each
         self.notes: list[str] | None = None  # for explain(), where it asks
         self.closed = False
+        # Derivatives within the outermost one that are under way. While there is one, what is recorded can be
+        # differentiated again, and forward.
+        self.levels = 0
+        self.always_again = False
+        self.on_append: Callable[[Node], None] | None = None  # of a derivative in forward mode
         self.lost: NotDifferentiableError | None = None  # what was raised in the program
         self.copies: dict[int, tuple[Array, Array]] = {}  # of constants, by the id of what they are of
+
+    @property
+    def again(self) -> bool:
+        """Whether what is recorded may be differentiated more than once, or forward."""
+        return self.levels > 0 or self.always_again
+
+    def append(self, node: Node) -> None:
+        if self.on_append is not None:
+            try:
+                self.on_append(node)
+            except NotDifferentiableError as error:  # the program may catch it
+                self.lost = self.lost or error
+                raise
+            if not self.levels:
+                return
+        self.nodes.append(node)
 
     def close(self) -> None:
         """Forget it all; what is left of tracked values acts as plain arrays."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..capture.environment.regions import captured_whole
+from ..capture.environment.regions import captured_whole, is_compiling
 from ..frontends.derivatives import (
     checkpoint_begin,
     checkpoint_end,
@@ -23,6 +23,7 @@ from ..frontends.derivatives import (
     tangent,
     variable,
 )
+from ..frontends.derivatives import directions as chosen_before
 from .places import Place, fetch, store
 from .trees import leaves, mapped
 
@@ -168,6 +169,8 @@ def pushed_forward(f: Function, name: str) -> Function:
             for t, leaf in zip(leaves(tuple(tangents)), leaves(tuple(primals)))
             if is_variable(leaf)
         ]
+        if not is_compiling():
+            chosen_before(variables.all, directions)
         value = f(*given)
         values = results_of(value, name)
         return value, like(value, tangent(values, directions, variables.all))

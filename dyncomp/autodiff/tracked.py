@@ -270,17 +270,23 @@ def _gathered(tape: Tape, source: Any, key: Any, slot: Slot, out: Slot) -> None:
     basic = _is_basic(key)
     key = copy.deepcopy(key)  # which the program may write to
 
-    def pull(cotangents: list[Any]) -> list[Any]:
+    def pull(cotangents: list[Any], record: bool) -> list[Any]:
+        (found,) = cotangents
         if source.storage is None:
-            return [cotangents[0]]
+            return [found]
         made = np.zeros(slot.shape, slot.dtype)
+        if record:
+            made = fresh(tape, made, None)
         if basic:
-            made[key] = cotangents[0]
+            made[key] = found
         else:
-            np.add.at(made, key, cotangents[0])
+            np.add.at(made, key, found)
         return [made]
 
-    tape.nodes.append(CustomNode(pull, [slot], [out]))
+    def push(tangents: list[Any]) -> list[Any]:
+        return [tangents[0] if source.storage is None else tangents[0][key]]
+
+    tape.append(CustomNode(pull, push, [slot], [out], "an item"))
 
 
 def _is_basic(key: Any) -> bool:
@@ -483,7 +489,7 @@ def _append(
             kept.append(a.plain if a.storage is None else a.storage.keep(a.plain))
         else:
             kept.append(a if out.dtype == np.float64 else np.asarray(a, out.dtype))
-    tape.nodes.append(CallNode(operation, kept, slots, [out], place()))
+    tape.append(CallNode(operation, kept, slots, [out], place()))
 
 
 def _recorded(
@@ -601,7 +607,7 @@ def wrote(target: Any, slot: Slot | None) -> None:
     if slot is not None and (storage.exposed or target.tape.closed):
         raise lost(target.tape, "a write to an array that other code holds")
     made = Slot(storage.owner.shape, storage.owner.dtype)
-    target.tape.nodes.append(WriteNode(storage, parent, window, slot, made))
+    target.tape.append(WriteNode(storage, parent, window, slot, made))
     storage.slot = made
     storage.version += 1
 

@@ -71,7 +71,8 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
     if tracer.frames[-1] is not frame:
         raise AssertionError("a break was caught by a frame that is not the innermost")
     if tracer.breaks_are_errors:
-        raise GraphBreakError(_fullgraph_message(tracer, problem), problem.break_id)
+        place = (frame.raw_code, instr.index) if len(tracer.frames) == 1 else None
+        raise GraphBreakError(_fullgraph_message(tracer, problem), problem.break_id, place)
     refuse_while_handling(tracer)
     check_outer_frames(tracer, frame, problem.reason)
     loop = frame.info.outermost_loop(instr.index)

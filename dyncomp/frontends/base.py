@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
-from ..graph.ir import ArrayType, GraphBuilder, Ops, Var
+from ..graph.ir import ArrayType, Graph, GraphBuilder, Ops, Var
 from ..symbolic.integers import Dim, ShapeEnv
 
 
@@ -155,7 +155,8 @@ class GradientPair:
     cotangents and these inputs want gradients, compiled when first asked for; ``None`` where nothing is to be
     computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get
     the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of symbols by name;
-    ``None`` where there are none. ``describe()``: what is saved, in words.
+    ``None`` where there are none. ``describe()``: what is saved, in words. ``plain``: the graph of the
+    results alone.
     """
 
     forward: Callable[..., Sequence[Any]]
@@ -167,6 +168,7 @@ class GradientPair:
     written: tuple[tuple[int, int], ...]
     symbols: Callable[[Sequence[Any], Sequence[Any]], dict[str, int]] | None
     describe: Callable[[], str]
+    plain: Graph
 
 
 @dataclass(frozen=True, slots=True)

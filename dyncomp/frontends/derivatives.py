@@ -8,7 +8,7 @@ what asks for a derivative raises: there is no graph to differentiate.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -30,7 +30,23 @@ class Recorder(Protocol):
     ) -> tuple[Any, ...]: ...
     def stop_gradient(self, x: Any) -> Any: ...
     def has_variables(self, values: Any) -> bool: ...
-    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def call(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        compiled: Callable[..., Any] | None = None,
+    ) -> Any: ...
+    def is_worth_a_graph(self, code: object) -> bool: ...
+    def nested(
+        self, made: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], stays: bool = False
+    ) -> Any: ...
+    def directions(self, variables: Sequence[Any], tangents: Sequence[Any]) -> None: ...
+    def tangent(
+        self, values: Sequence[Any], tangents: Sequence[Any], variables: Sequence[Any]
+    ) -> tuple[Any, ...]: ...
+    def rows(self, result: Any, variables: Sequence[Any]) -> list[Any]: ...
+    def columns(self, result: Any, variables: Sequence[Any]) -> Any: ...
     def custom(
         self, forward: Callable[..., Any], backward: Callable[..., Any], args: tuple[Any, ...], name: str
     ) -> Any: ...
@@ -71,7 +87,33 @@ def gradient(values: Sequence[Any], cotangents: Sequence[Any], variables: Sequen
 
 def tangent(values: Sequence[Any], tangents: Sequence[Any], variables: Sequence[Any]) -> tuple[Any, ...]:
     """The derivatives of each of ``values`` in the direction that has these tangents for the variables."""
-    _is_plain()
+    recorder = PLAIN.recorder
+    if recorder is None:
+        _is_plain()
+    return recorder.tangent(values, tangents, variables)
+
+
+def directions(variables: Sequence[Any], tangents: Sequence[Any]) -> None:
+    """In plain Python: :func:`tangent` will be asked for these, and nothing else of these variables."""
+    recorder = PLAIN.recorder
+    if recorder is not None:
+        recorder.directions(variables, tangents)
+
+
+def rows(result: Any, variables: Sequence[Any]) -> list[Any]:
+    """In plain Python: the gradients of each element of a result, in the first axis."""
+    recorder = PLAIN.recorder
+    if recorder is None:
+        _is_plain()
+    return recorder.rows(result, variables)
+
+
+def columns(result: Any, variables: Sequence[Any]) -> Any:
+    """In plain Python: the derivatives of a result by each element of the variables, in the last axis."""
+    recorder = PLAIN.recorder
+    if recorder is None:
+        _is_plain()
+    return recorder.columns(result, variables)
 
 
 def custom_gradient(

@@ -29,6 +29,9 @@ KINDS = ("array", "scalar", "python", "host")
 COPY = "copy_"
 
 
+GRADIENT_OF = "gradient of "  # before the name of a function
+
+
 @dataclass(frozen=True, slots=True)
 class Loc:
     """A place in the user's program."""
@@ -39,6 +42,12 @@ class Loc:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    def of_gradient(self) -> Loc:
+        """The place of what is the derivative of what is written here."""
+        if self.function.startswith(GRADIENT_OF):
+            return self
+        return Loc(self.file, self.line, GRADIENT_OF + self.function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from .fusion.partition import partition_joins
 from .fusion.prologue import fuse_prologues
 from .fusion.row_groups import fuse_row_groups
 from .fusion.transposed_convolutions import as_convolutions
+from .halves import Halves, halves_of
 from .launch import LaunchPlan, PyCallStep, TensorOwner, build
 from .loops.loop_ir import Kernel
 from .loops.loop_text import kernel_text
@@ -74,6 +75,7 @@ class CompiledArtifact:
     seconds: dict[str, float] = field(default_factory=dict)
     tier: Tier | None = None
     form: Form = DEFAULT
+    halves: Halves | None = None  # of a graph with gradients
 
     def describe(self) -> str:
         """Steps, memory and kernels in words and as Python."""
@@ -84,6 +86,8 @@ class CompiledArtifact:
             lines.append(self.tier.describe())
         if self.form != DEFAULT:
             lines.append(f"measured to be the fastest: {self.form.describe()}")
+        if self.halves is not None:
+            lines += self.halves.describe(most=1000)
         for segment in self.module.segments:
             lines.append(f"{segment.symbol}:")
             for step in segment.steps:
@@ -180,6 +184,7 @@ def compile_graph(
     )
     artifact.tier = made.first.tier if made.first is not None else None
     artifact.form = made.form
+    artifact.halves = maker.halves
     return artifact
 
 
@@ -208,6 +213,7 @@ class _Maker:
         self.graph = timed("partition", lambda: partition_joins(narrow, self.table))
         self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
         self.default_source = ""
+        self.halves: Halves | None = None
 
     def make(self, form: Form) -> Made:
         """Compile ``form``. Raises as :func:`compile_graph`."""
@@ -268,6 +274,7 @@ class _Maker:
             lowering, items, memory = _lowered(
                 self.graph, self.table, _JOINS[form.joined], self.options, self.timed, form.library
             )
+            self.halves = halves_of(lowering)
             owner, tilings = tensor_owner(self.owner), dict(form.tilings)
             planner = Planner(lowering, memory, owner, self.options.keep_packed, tilings, self.on_status)
             planned = self.timed("schedule", lambda: planner.run(items))

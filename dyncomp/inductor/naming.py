@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..graph.ir import Loc
+from ..graph.ir import GRADIENT_OF, Loc
 
 MOST_NAMES = 3
 MOST_CHARACTERS = 48
-_ORIGIN = re.compile(r"(\S+) at .*:\d+$")
+_ORIGIN = re.compile(rf"((?:{GRADIENT_OF})?\S+) at .*:\d+$")
 
 
 def origin_of(loc: Loc) -> str:
     """A place of the program in words: ``softmax at path/a.py:12``."""
-    function = loc.function.rpartition("<locals>.")[2]
-    return f"{function} at {loc}" if function and " " not in function else str(loc)
+    before = GRADIENT_OF if is_of_gradient(loc) else ""
+    function = loc.function.removeprefix(before).rpartition("<locals>.")[2]
+    return f"{before}{function} at {loc}" if function and " " not in function else str(loc)
+
+
+def is_of_gradient(loc: Loc) -> bool:
+    """Whether what is there is the derivative of what is written there."""
+    return loc.function.startswith(GRADIENT_OF)
 
 
 def suffix_of(origin: Iterable[str]) -> str:

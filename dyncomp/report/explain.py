@@ -17,7 +17,7 @@ from ..capture.policy.fallback import resting
 from ..capture.policy.stance import current_stance
 from ..dataclass import dataclass
 from ..errors import DyncompError
-from ..graph.ir import Graph, Loc
+from ..graph.ir import GRADIENT_OF, Graph, Loc
 from ..graph.text import print_graph
 from ..options import make_options
 from ..scalar_loops.entry.record import NativeLoopRecord
@@ -128,12 +128,14 @@ class Explanation:
 
 # -- at a glance ----------------------------------------------------------------------------------------
 _MOST_FRAMES, _MOST_BREAKS, _MOST_PLAIN, _MOST_SUBJECTS = 10, 4, 5, 8
+_MOST_KEPT, _MOST_HALVES = 4, 14  # arrays that gradients keep; lines on gradients
 
 
 def overview(report: Explanation) -> str:
     """What became of the call, in at most 60 lines: what is compiled, what is not and why, what it costs."""
     lines = [_verdict(report), report.summary(), *report.notes(), *_costs(report)]
     lines += _some("tape:", report.tape, _MOST_FRAMES)
+    lines += _halves(report)
     lines += _some("compiled:", [_frame_line(e) for e in report.entries], _MOST_FRAMES)
     kinds = Counter(b.id for b in report.breaks)
     distinct = {(b.id, b.loc): b for b in report.breaks}
@@ -183,6 +185,21 @@ def _costs(report: Explanation) -> list[str]:
             size = saved.removeprefix("saved").strip()
             lines.append(f"Gradients of {entry.name}: {size} are saved for backward(); {again}.")
     return lines
+
+
+def _halves(report: Explanation) -> list[str]:
+    """What gradients within a graph keep, and the kernels of backward passes."""
+    lines = []
+    for entry in report.entries:
+        artifact = getattr(entry.compiled, "artifact", None)
+        halves = getattr(artifact, "halves", None)
+        if artifact is None or halves is None:
+            continue
+        lines += _some(f"gradients in {entry.name}:", halves.describe(_MOST_KEPT), _MOST_KEPT + 2)
+        late = [k for k in _kernels(entry) if any(o.startswith(GRADIENT_OF) for o in k.origin)]
+        texts = [f"{k.name}: {', '.join(k.origin)}" for k in late]
+        lines += _some(f"of {len(_kernels(entry))} kernels backward ones:", texts, _MOST_PLAIN)
+    return lines[:_MOST_HALVES]
 
 
 def _frame_line(entry: EntryRecord) -> str:

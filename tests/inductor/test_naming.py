@@ -18,6 +18,7 @@ PLACES = (
     (Loc("/a/b.py", 3, "softmax"), "softmax at /a/b.py:3", "_softmax"),
     (Loc("/a/b.py", 3, "f.<locals>.inner"), "inner at /a/b.py:3", "_inner"),
     (Loc("/a b/c at d.py", 3, "Norm.forward"), "Norm.forward at /a b/c at d.py:3", "_Norm_forward"),
+    (Loc("x.py", 3, "f.<locals>.g").of_gradient(), "gradient of g at x.py:3", "_gradient_of_g"),
     (Loc("x.py", 1, "<lambda>"), "<lambda> at x.py:1", "_lambda"),
     (Loc("x.py", 1, ""), "x.py:1", ""),
     (Loc("x.py", 1, "größe"), "größe at x.py:1", "_gr_e"),

@@ -225,3 +225,23 @@ def test_tapes_are_explained(monkeypatch):
     text = str(dyncomp.explain(dyncomp.grad(heat, memory_budget=10**6))(0.3, 400))
     assert "not one graph: " in text and "400 iterations of a loop of heat" in text
     assert "its body compiled" in text and re.search(r"\d+ iterations in \d+ segments run again", text)
+
+
+def layer(w, x):
+    return np.sin(np.tanh(x @ w))
+
+
+def test_gradients_of_one_graph_say_what_they_keep():
+    def loss(v, w, x):
+        return (layer(v, layer(w, x)) ** 2).mean()
+
+    rng = np.random.default_rng(0)
+    arguments = rng.random((8, 8)), rng.random((8, 8)), rng.random((40, 8))
+    text = str(dyncomp.explain(dyncomp.grad(loss, argnums=(0, 1)))(*arguments))
+    line = inspect.getsourcelines(layer)[1] + 1
+    assert len(text.splitlines()) <= 60
+    size, arrays = re.search(r"([\d,]+) bytes in (\d+) arrays are kept", text).groups()
+    assert int(arrays) >= 2 and int(size.replace(",", "")) == int(arrays) * 40 * 8 * 8
+    assert re.search(rf"2,560 bytes  \w+ of layer at {__file__}:{line}", text)
+    assert re.search(rf"k\w+: .*gradient of layer at {__file__}:{line}", text)
+    assert "are kept for them" not in str(dyncomp.explain(loss)(*arguments))

@@ -174,7 +174,23 @@ def _extreme(
     if key is None and all(_whole(i) for i in items) and any(isinstance(i, SymIntValue) for i in items):
         choose = sym_min if relation == "<" else sym_max
         return tracer.wrap_result(functools.reduce(choose, [i.for_rule(tracer) for i in items]))
+    if key is None and all(i.pytype is float for i in items) and any(map(_is_computed_float, items)):
+        return _extreme_float(tracer, relation, items)
     return items[_best(tracer, relation, keyed, -1)]
+
+
+def _is_computed_float(value: Value) -> bool:
+    return isinstance(value, ArrayValue) and value.ref.kind == "python"
+
+
+def _extreme_float(tracer: Tracer, relation: str, items: list[Value]) -> Value:
+    """In the graph, as Python finds it: the first of equal ones, and a NaN only where it is the first."""
+    ops = tracer.tx.ops
+    best, *others = [tracer.float_variable(item) for item in items]
+    for other in others:
+        better = ops.less(other, best) if relation == "<" else ops.greater(other, best)
+        best = ops.where(better, other, best)
+    return tracer.array_value(ArrayRef(best, "python", tracer.config.frontends[0].name))
 
 
 def _best(tracer: Tracer, relation: str, keyed: list[Value], best: int) -> int:
