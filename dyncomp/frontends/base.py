@@ -172,9 +172,12 @@ class GradientPair:
 @dataclass(frozen=True, slots=True)
 class Autograd:
     """A library's own reverse mode. ``function(pair)``: a function of a graph's inputs and integers that
-    returns what the graph returns, with its derivatives known to the library."""
+    returns what the graph returns, with its derivatives known to the library. ``spent(call, places, count)``:
+    ``call``, which gives ``count`` results (a single one bare); those at these places require a gradient and
+    have none to give, as their history was used up."""
 
     function: Callable[[GradientPair], Callable[..., Any]]
+    spent: Callable[[Callable[..., Any], Sequence[int], int], Callable[..., Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,9 +310,10 @@ def own_number(tx: TraceContext, value: Var, element: Var) -> Var:
 
 def memory_of(builder: GraphBuilder, var: Var) -> str:
     """The name of the value whose memory ``var`` is, or is a view of."""
-    made = {out.name: node for node in builder.nodes for out in node.outputs}
-    while var.name in made and getattr(builder.table[made[var.name].op], "is_view", False):
-        var = made[var.name].inputs[0]
+    node = builder.producer(var)
+    while node is not None and getattr(builder.table[node.op], "is_view", False):
+        var = node.inputs[0]
+        node = builder.producer(var)
     return var.name
 
 
@@ -413,6 +417,20 @@ class Frontend(Protocol):
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
         """The rule that computes a data attribute (``shape``, ``T``, ``dtype``) from the value."""
+        ...
+
+    def keeps(self, name: str) -> bool:
+        """Whether data attribute ``name`` of an array is an array that the object keeps, or ``None``, and may
+        be assigned (``grad``). Of an array from outside it is read where that is; the rule of the attribute
+        refuses arrays of which it cannot be, and gives what others have at first."""
+        ...
+
+    def method_stand_in(self, name: str) -> Any:
+        """The Python function that is followed in place of a method of an array, or ``None``."""
+        ...
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        """Whether the derivatives of an array were used up: nothing is kept for them."""
         ...
 
     def find_operator(self, name: str) -> Rule | None:

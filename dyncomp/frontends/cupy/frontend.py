@@ -83,6 +83,15 @@ class CupyFrontend:
     def implementation_of(self, fn: object) -> Any:
         return None
 
+    def keeps(self, name: str) -> bool:
+        return False
+
+    def method_stand_in(self, name: str) -> None:
+        return None
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
+
     def stand_in_for(self, fn: object) -> None:
         return None
 

@@ -146,6 +146,15 @@ class NumpyFrontend:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None
 
+    def keeps(self, name: str) -> bool:
+        return False
+
+    def method_stand_in(self, name: str) -> None:
+        return None
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
+
     def stand_in_for(self, fn: object) -> None:
         return None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, autograd_grad, checkpoints, complex_numbers, gradients, profiling, state, torch_facts
+from . import autocast, autograd_grad, backward, checkpoints, complex_numbers, gradients, profiling, state, torch_facts
 from .autograd_functions import implementation
 from .calls import add_routines
 from .gradients import under_autograd
@@ -37,6 +37,7 @@ _MODULES = (
     "attributes",
     "autograd_functions",
     "autograd_grad",
+    "backward",
     "checkpoints",
     "recurrent",
     "transformer",
@@ -46,7 +47,7 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
-_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS}
+_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS, **backward.STAND_INS}
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -90,6 +91,15 @@ class TorchFrontend:
         if rule is None:
             return None
         return under_autograd(placed(complex_numbers.attribute_rule(rule, name), name), name)
+
+    def keeps(self, name: str) -> bool:
+        return name == "grad"
+
+    def method_stand_in(self, name: str) -> Any:
+        return backward.METHODS.get(name)
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return backward.is_spent(tx, ref)
 
     def find_operator(self, name: str) -> Rule | None:
         rule = self.rules.operators.get(name)

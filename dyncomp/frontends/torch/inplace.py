@@ -130,8 +130,6 @@ for _name, _op in KEEPING.items():
     TABLE.method(f"{_name}_")(_keeping(_op))
 
 
-@TABLE.method(
-    "requires_grad_", "backward", "register_hook", "retain_grad", "share_memory_", "set_", "resize_"
-)
+@TABLE.method("requires_grad_", "register_hook", "retain_grad", "share_memory_", "set_", "resize_")
 def not_captured(tx: TraceContext, self: object, *args: object, **kwargs: object) -> Any:
     raise Unsupported("a method that changes what autograd or the storage knows of a tensor")

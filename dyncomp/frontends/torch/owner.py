@@ -12,7 +12,7 @@ from ..base import ArrayOwner, Autograd
 from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
-from .training import function
+from .training import function, spent
 
 _USER_DEFINED = 256  # NumPy's own types have smaller numbers (``NPY_USERDEF``)
 
@@ -100,5 +100,5 @@ OWNER = ArrayOwner(
     taken=_taken,
     devices=LIBRARY,
     threads="torch",
-    autograd=Autograd(function),
+    autograd=Autograd(function, spent),
 )
