@@ -479,6 +479,10 @@ class Frontend(Protocol):
         """The Python function that is followed in place of a Python function of the library, or ``None``."""
         ...
 
+    def unrolls(self, module: str) -> bool:
+        """Whether loops in a module of the library, over arrays of the program, are unrolled though long."""
+        ...
+
     def state_guard(self) -> StateGuard | None:
         """The state that all captured code with this library's arrays relies upon."""
         ...

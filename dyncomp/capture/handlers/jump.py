@@ -9,7 +9,7 @@ from ..breaks import Break
 from ..calls.modes import block_of_object
 from ..control import generators
 from ..guards.guard import Kind
-from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle
+from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle, unrolls_library
 from ..loops.raising_branches import truth_at_jump
 from ..objects.class_names import class_dict
 from ..values.array import ArrayValue
@@ -124,8 +124,8 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         note_begin(tracer, frame, loop)
         return iterator.open_ended(tracer)  # the trips are counted where the loop jumps back
     options = tracer.config.options
-    if loop.suspends:
-        return True  # whoever consumes the generator decides
+    if loop.suspends or unrolls_library(tracer, frame, count):
+        return True  # (of a generator: whoever consumes it decides)
     if count <= LAYERS * options.unroll_limit and _over_callables(tracer, iterator):
         frame.layers.add(loop.header)
         return True

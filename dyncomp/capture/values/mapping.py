@@ -11,8 +11,10 @@ from typing import Any
 from ..breaks import Break, Skip
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
-from ..guards.source import AttrSource, ItemSource, Source
+from ..guards.program import is_plain_key
+from ..guards.source import AttrSource, DictKeySource, DictValueSource, ItemSource, Source
 from ..objects.class_names import class_dict, module_of
+from .array import ArrayValue
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
 from .iterator import IteratorValue, advance
@@ -50,6 +52,7 @@ class DictValue(Value):
         self._is_cleared = False
         self._taken: set[Any] = set()
         self._keys_are_checked = False
+        self._places: dict[int, int] | None = None  # of keys, by id
 
     @property
     def obj(self) -> Any:
@@ -98,12 +101,31 @@ class DictValue(Value):
             return self._written[key]
         if key not in self._read:
             assert self.source is not None
+            if not is_plain_key(key) and self._is_object(tracer, key):
+                return self._entry_of_object(tracer, key)
             self._check_keys(tracer)
             if not dict.__contains__(self._obj, key):
                 tracer.guard(self.source, Kind.DICT_LACKS, key)
                 return None
             tracer.guard(self.source, Kind.DICT_HAS, key)
             self._read[key] = self._child(tracer, key)
+        return self._read[key]
+
+    def _is_object(self, tracer: Tracer, key: Any) -> bool:
+        """Whether a key is an object from outside that is told by its identity alone (see :meth:`key_of`)."""
+        return id(key) in tracer.by_id and not isinstance(key, (tuple, frozenset))
+
+    def _entry_of_object(self, tracer: Tracer, key: Any) -> Value:
+        """The entry of an object: guards say at which place in the dict the object is the key."""
+        if self._places is None:
+            self._places = {id(found): place for place, found in enumerate(dict.__iter__(self._obj))}
+        place = self._places.get(id(key))
+        if place is None or self.changes_of_keys:
+            raise Skip("a dict gets an entry for an object")
+        source = tracer.by_id[id(key)][0].source
+        tracer.guard(DictKeySource(self.source, place), Kind.SAME_OBJECT, source)
+        value = dict.__getitem__(self._obj, key)
+        self._read[key] = tracer.child(value, DictValueSource(self.source, place))
         return self._read[key]
 
     def _check_keys(self, tracer: Tracer) -> None:
@@ -116,13 +138,22 @@ class DictValue(Value):
         self._keys_are_checked = True
 
     def key_of(self, tracer: Tracer, key: Value) -> Any:
+        """The key itself: a constant, or an object from outside that is told by its identity."""
+        key = tracer.realize(key)
+        if isinstance(key, ArrayValue) and self.source is not None and self._entries is None:
+            known = tracer.object_told_by_identity(key)
+            if known is not None:
+                return known
         value = tracer.key_constant(key, "a dict key")
         if self.source is None and isinstance(value, enum.Enum) and type(value).__hash__ in _ENUM_HASHES:
             return value
-        tracer.check_key(value)
+        if self.source is not None or not tracer.is_library_key(value):
+            tracer.check_key(value)
         return value
 
     def store(self, tracer: Tracer, key: object, value: Value) -> None:
+        if not is_plain_key(key) and self.source is not None and self._is_object(tracer, key):
+            raise Skip("a dict gets an entry for an object")
         self.touch(tracer)
         if self._entries is None:
             self._written[key] = value

@@ -83,6 +83,9 @@ class CupyFrontend:
     def implementation_of(self, fn: object) -> Any:
         return None
 
+    def unrolls(self, module: str) -> bool:
+        return False
+
     def keeps(self, name: str) -> bool:
         return False
 

@@ -146,6 +146,9 @@ class NumpyFrontend:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None
 
+    def unrolls(self, module: str) -> bool:
+        return False
+
     def keeps(self, name: str) -> bool:
         return False
 

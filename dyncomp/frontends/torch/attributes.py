@@ -204,7 +204,7 @@ def _constant(answer: object) -> Callable[..., Any]:
     return rule
 
 
-for _path in ("is_inference_mode_enabled", "get_default_dtype"):
+for _path in ("is_inference_mode_enabled", "get_default_dtype", "_C._get_privateuse1_backend_name"):
     TABLE.function(_path)(_state(resolve(_path)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, autograd_grad, backward, checkpoints, complex_numbers, gradients, profiling, state, torch_facts
+from . import autocast, autograd_grad, backward, checkpoints, complex_numbers, gradients, optimizers, profiling, state, torch_facts
 from .autograd_functions import implementation
 from .calls import add_routines
 from .gradients import under_autograd
@@ -38,6 +38,8 @@ _MODULES = (
     "autograd_functions",
     "autograd_grad",
     "backward",
+    "norms",
+    "optimizers",
     "checkpoints",
     "recurrent",
     "transformer",
@@ -47,7 +49,7 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
-_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS, **backward.STAND_INS}
+_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS, **backward.STAND_INS, **optimizers.STAND_INS}
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -137,7 +139,10 @@ class TorchFrontend:
         return implementation(fn)
 
     def stand_in_for(self, fn: object) -> Any:
-        return _STAND_INS.get(fn)
+        return _STAND_INS.get(fn) or optimizers.stand_in_for(fn)
+
+    def unrolls(self, module: str) -> bool:
+        return module.partition(".")[0] == "torch"
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()
