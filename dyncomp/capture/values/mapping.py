@@ -121,7 +121,8 @@ class DictValue(Value):
             self._places = {id(found): place for place, found in enumerate(dict.__iter__(self._obj))}
         place = self._places.get(id(key))
         if place is None or self.changes_of_keys:
-            raise Skip("a dict gets an entry for an object")
+            tracer.guard(self.source, Kind.LEN, (self.cls, len(self._places)))
+            raise Skip("a dict gets an entry for an object")  # which other calls find there, as a rule
         source = tracer.by_id[id(key)][0].source
         tracer.guard(DictKeySource(self.source, place), Kind.SAME_OBJECT, source)
         value = dict.__getitem__(self._obj, key)

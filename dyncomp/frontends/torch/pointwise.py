@@ -26,6 +26,7 @@ from .operands import (
     checked_number,
     contiguous,
     convert,
+    into,
     need_tensor,
     only_defaults,
     ordered,
