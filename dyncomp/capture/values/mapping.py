@@ -155,6 +155,9 @@ class DictValue(Value):
     def store(self, tracer: Tracer, key: object, value: Value) -> None:
         if not is_plain_key(key) and self.source is not None and self._is_object(tracer, key):
             raise Skip("a dict gets an entry for an object")
+        known = (self._read if self._entries is None else self._entries).get(key)
+        if known is not None and tracer.realize(known) is value and key not in self._written:
+            return  # it is there already
         self.touch(tracer)
         if self._entries is None:
             self._written[key] = value
