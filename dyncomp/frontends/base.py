@@ -283,16 +283,14 @@ def libraries_of(refs: Iterable[ArrayRef]) -> set[str]:
 def part_shown(builder: GraphBuilder, var: Var) -> Var | None:
     """Of what is in the graph a view of a copy, and in the program of the real or imaginary part of a complex
     array (or of another that the program sees as a view): that copy; else ``None``."""
-    if not builder.seen_as_views and not any(node.op in _PARTS for node in builder.nodes):
-        return None
-    made = {out.name: node for node in builder.nodes for out in node.outputs}
-    while var.name in made:
-        node = made[var.name]
+    node = builder.producer(var)
+    while node is not None:
         if var.name in builder.seen_as_views or (node.op in _PARTS and node.inputs[0].dtype.is_complex):
             return var
         if not getattr(builder.table[node.op], "is_view", False):
             return None
         var = node.inputs[0]
+        node = builder.producer(var)
     return None
 
 

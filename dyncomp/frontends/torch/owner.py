@@ -82,9 +82,7 @@ _storage_uses = getattr(torch._C, "_storage_Use_Count", lambda _: 0)
 
 def _wrote(tensors: Sequence[Any]) -> None:
     """Tell autograd that compiled code has written into tensors (their version counters)."""
-    for tensor in tensors:
-        if not tensor.is_inference():
-            torch.autograd.graph.increment_version(tensor)
+    torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
 
 
 OWNER = ArrayOwner(
