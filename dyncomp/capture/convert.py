@@ -193,7 +193,8 @@ def _finish(
     tracer: Tracer, end: End, function: types.FunctionType, args: tuple[Any, ...]
 ) -> tuple[_hook.Entry, EntryRecord]:
     code = function.__code__
-    mutated = _mutated_inputs(tracer)
+    changed = [v.ref.var.name for v in tracer.mutated if isinstance(v, ArrayValue)]
+    mutated = _mutated_inputs(tracer).union(changed)
     refuse_overlaps(tracer, mutated)
     _guard_aliasing(tracer, mutated)
     _refuse_error_modes(tracer)

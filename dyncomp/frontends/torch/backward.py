@@ -64,7 +64,7 @@ def _backward_method(
     _backward(self, gradient, retain_graph, create_graph, None, inputs)
 
 
-STAND_INS = {torch.autograd.backward: _backward}
+STAND_INS = {torch.autograd.backward: _backward, torch.Tensor.backward: _backward_method}
 METHODS = {"backward": _backward_method}
 
 
