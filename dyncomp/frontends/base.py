@@ -423,8 +423,9 @@ class Frontend(Protocol):
         refuses arrays of which it cannot be, and gives what others have at first."""
         ...
 
-    def method_stand_in(self, name: str) -> Any:
-        """The Python function that is followed in place of a method of an array, or ``None``."""
+    def python_method(self, name: str) -> Any:
+        """The library's Python function of a method of an array that is followed (see ``stand_in_for``), or
+        ``None``."""
         ...
 
     def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:

@@ -93,13 +93,16 @@ def for_iter(tracer: Tracer, frame: Frame, target: int) -> None:
 
 def _note_layer(tracer: Tracer, frame: Frame, item: Any) -> None:
     """An item of an iterator that does not tell how many there are: layers of a network, as long as each can
-    be called."""
+    be called, or parameters of one."""
     loop = frame.info.loop_at(frame.current)
     if loop is None:
         return
     trips = frame.trips.get(loop.header, 0)
-    callable_item = any("__call__" in class_dict(cls) for cls in tracer.realize(item).pytype.__mro__)
-    if callable_item and (not trips or loop.header in frame.layers):
+    known = tracer.realize(item)
+    is_layer = any("__call__" in class_dict(cls) for cls in known.pytype.__mro__)
+    if isinstance(known, ArrayValue) and known.ref.frontend != "numpy":
+        is_layer |= known.source is not None
+    if is_layer and (not trips or loop.header in frame.layers):
         frame.layers.add(loop.header)
     else:
         frame.layers.discard(loop.header)

@@ -99,13 +99,12 @@ class ArrayValue(Value):
         if name in self.attributes:
             return self.attributes[name]
         frontend = tracer.frontend(self.ref)
-        rule = frontend.find_attribute(self.ref, name)
-        if rule is not None:
-            found = tracer.apply_rule(rule, [self], {}, f"attribute {name!r} of {self.describe()}")
+        found = self._by_rule(tracer, name)
+        if found is not None:
             return self._kept(tracer, name) if self._is_kept(tracer, name) else found
-        stand_in = frontend.method_stand_in(name)
-        if stand_in is not None:
-            return BoundMethodValue(self, tracer.child_or_constant(stand_in, None))
+        in_python = frontend.python_method(name)
+        if in_python is not None:
+            return BoundMethodValue(self, tracer.child_or_constant(in_python, None))
         method = frontend.find_method(self.ref, name)
         if method is not None:
             return MethodValue(self, name, method)
@@ -115,6 +114,12 @@ class ArrayValue(Value):
             return FlatValue(self)
         self._refuse_missing(tracer, name)
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+
+    def _by_rule(self, tracer: Tracer, name: str) -> Value | None:
+        rule = tracer.frontend(self.ref).find_attribute(self.ref, name)
+        if rule is None:
+            return None
+        return tracer.apply_rule(rule, [self], {}, f"attribute {name!r} of {self.describe()}")
 
     def _is_kept(self, tracer: Tracer, name: str) -> bool:
         return self.source is not None and tracer.frontend(self.ref).keeps(name)
@@ -129,7 +134,7 @@ class ArrayValue(Value):
         is_none = value.is_const and value.const is None
         if not is_none and not self._may_keep(value):
             raise Break("unsupported-attribute", f"{value.describe()} as attribute {name!r}")
-        self.getattr(tracer, name)  # refuses what has no such attribute, and guards what was there
+        self._by_rule(tracer, name)  # refuses what has no such attribute
         self.attributes[name] = value
         self.mutated = True
         tracer.note_mutation(self)

@@ -89,7 +89,7 @@ class CupyFrontend:
     def keeps(self, name: str) -> bool:
         return False
 
-    def method_stand_in(self, name: str) -> None:
+    def python_method(self, name: str) -> None:
         return None
 
     def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:

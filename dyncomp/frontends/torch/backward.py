@@ -65,7 +65,7 @@ def _backward_method(
 
 
 STAND_INS = {torch.autograd.backward: _backward, torch.Tensor.backward: _backward_method}
-METHODS = {"backward": _backward_method}
+METHODS = {"backward": torch.Tensor.backward}
 
 
 def refuse(tx: TraceContext) -> None:

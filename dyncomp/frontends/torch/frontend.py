@@ -97,7 +97,7 @@ class TorchFrontend:
     def keeps(self, name: str) -> bool:
         return name == "grad"
 
-    def method_stand_in(self, name: str) -> Any:
+    def python_method(self, name: str) -> Any:
         return backward.METHODS.get(name)
 
     def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
