@@ -91,15 +91,185 @@ def equal(a, b, tolerance=1e-5):
         assert type(a) is type(b) and a == b
 
 
+def both(name, settings, steps=10, make_schedule=None, **kwargs):
+    """A network and an optimizer after some steps, plainly and compiled: they are equal."""
+    found = []
+    dyncomp.reset()
+    for wrap in (lambda step: step, dyncomp.compile):
+        net, optimizer = make(name, settings, **kwargs)
+        schedule = make_schedule(optimizer) if make_schedule is not None else None
+        train(net, optimizer, wrap(optimizer.step), steps, schedule)
+        found.append((net, optimizer))
+    (net, optimizer), (other, compiled) = found
+    equal(net.state_dict(), other.state_dict())
+    equal(optimizer.state_dict(), compiled.state_dict())
+    stats = dyncomp.stats()
+    assert stats["internal_errors"] == 0 and stats["fallbacks"] == 0
+    return stats, found
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_steps(case):
-    name, settings = CASES[case]
-    plain, compiled = make(name, settings), make(name, settings)
-    parameters = [*compiled[0].parameters()]
-    train(*plain, plain[1].step, 10)
-    train(*compiled, compiled[1].step, 1)  # makes the state
-    state = {p: dict(values) for p, values in compiled[1].state.items()}
+    """Groups with other rates, frozen parameters and such without a gradient."""
+    stats, _ = both(*CASES[case])
+    assert stats["graphs"] == 1 and stats["breaks"] == {}
+
+
+@pytest.mark.parametrize(("name", "settings"), [("ASGD", {}), ("Adam", {"fused": True})])
+def test_what_is_not_compiled_runs(name, settings):
+    both(name, settings, steps=4)
+
+
+@pytest.mark.parametrize("case", ["sgd-momentum", "adam", "adamw"])
+def test_schedules_do_not_recompile(case):
+    """The rate is a constant first, and then a number that is passed."""
+    for make_schedule in (
+        lambda optimizer: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 12),
+        lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5),
+    ):
+        stats, _ = both(*CASES[case], steps=8, make_schedule=make_schedule, groups=False)
+        assert stats["graphs"] == 2
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+def test_rates_in_tensors(name):
     dyncomp.reset()
-    step = dyncomp.compile(compiled[1].step, fullgraph=True)
-    compiled = make(name, settings)
-    before = dyncomp.stats()["graphs"]
+    results = []
+    for wrap in (lambda step: step, dyncomp.compile):
+        rate = torch.tensor(0.1)
+        net, optimizer = make(name, {"lr": rate}, groups=False)
+        step = wrap(optimizer.step)
+        for _ in range(4):
+            train(net, optimizer, step, 1)
+            rate.mul_(0.5)
+        results.append(net.state_dict())
+    equal(*results)
+    assert dyncomp.stats()["graphs"] == 1
+
+
+def test_state_is_written_in_place():
+    net, optimizer = make("Adam", {})
+    train(net, optimizer, optimizer.step, 1)
+    step = dyncomp.compile(optimizer.step, fullgraph=True)
+    parameters, versions = list(net.parameters()), [p._version for p in net.parameters()]
+    state = {p: dict(values) for p, values in optimizer.state.items()}
+    train(net, optimizer, step, 2)
+    assert list(optimizer.state) == list(state)
+    for p, values in state.items():
+        assert all(optimizer.state[p][name] is tensor for name, tensor in values.items())
+    assert all(p is q for p, q in zip(net.parameters(), parameters))
+    changed = [p._version > before for p, before in zip(parameters, versions)]
+    assert changed == [p in state for p in parameters]
+
+
+def test_states_are_loaded():
+    """Another state is found where it is; parameters that get a gradient later get their state then."""
+    results = []
+    for wrap in (lambda step: step, dyncomp.compile):
+        net, optimizer = make("Adam", {"lr": 0.01})
+        step = wrap(optimizer.step)
+        train(net, optimizer, step, 3)
+        kept = copy.deepcopy(optimizer.state_dict())
+        train(net, optimizer, step, 2)
+        optimizer.load_state_dict(kept)
+        net.frozen.requires_grad_(True)
+        train(net, optimizer, step, 3)
+        results.append((net.state_dict(), optimizer.state_dict()))
+    equal(*results)
+
+
+def test_state_keys_in_another_order():
+    """Entries are guarded by place and key."""
+    results = []
+    for wrap in (lambda step: step, dyncomp.compile):
+        net, optimizer = make("SGD", {"lr": 0.1, "momentum": 0.9})
+        step = wrap(optimizer.step)
+        train(net, optimizer, step, 3)
+        for key in reversed(list(optimizer.state)):
+            optimizer.state[key] = optimizer.state.pop(key)
+        train(net, optimizer, step, 2)
+        results.append(net.state_dict())
+    equal(*results)
+
+
+def test_hooks_of_steps_run():
+    seen = []
+    net, optimizer = make("SGD", {"lr": 0.1})
+    step = dyncomp.compile(optimizer.step)
+    train(net, optimizer, step, 2)
+    optimizer.register_step_post_hook(lambda *given: seen.append(len(given)))
+    train(net, optimizer, step, 2)
+    assert seen == [3, 3]
+
+
+def test_many_parameters():
+    """More than loops of the program are unrolled for: one graph."""
+    results = []
+    dyncomp.reset()
+    for wrap in (lambda step: step, dyncomp.compile):
+        torch.manual_seed(0)
+        net = nn.Sequential(*[nn.Linear(3, 3) for _ in range(40)])
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.5)
+        step = wrap(optimizer.step)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(2, 3)).square().sum().backward()
+            step()
+        results.append(net.state_dict())
+    equal(*results)
+    assert dyncomp.stats()["graphs"] == 1
+
+
+# -- the whole step as one function -----------------------------------------------------------------------
+def whole_step(net, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+    optimizer.step()
+    return loss, norm
+
+
+def two_steps(net, optimizer, x, y):
+    return whole_step(net, optimizer, x, y), whole_step(net, optimizer, x * 2.0, y)
+
+
+def accumulated(net, optimizer, x, y):
+    net.zero_grad(set_to_none=False)
+    for part in (x[:2], x[2:]):
+        (F.mse_loss(net(part), y[:2]) / 2).backward()
+    nn.utils.clip_grad_value_(net.parameters(), 0.1)
+    optimizer.step()
+    return [p.grad for p in net.parameters()]
+
+
+def closed(net, optimizer, x, y):
+    def closure():
+        optimizer.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        return loss
+
+    return optimizer.step(closure)
+
+
+@pytest.mark.parametrize("case", ["sgd", "sgd-nesterov", "adamw", "adafactor"])
+@pytest.mark.parametrize(
+    ("f", "graphs"), [(whole_step, 1), (two_steps, None), (accumulated, None), (closed, 1)], ids=str
+)
+def test_whole_steps(f, graphs, case):
+    name, settings = CASES[case]
+    runs = []
+    dyncomp.reset()
+    for call in (f, dyncomp.compile(f)):
+        torch.manual_seed(5)
+        net, optimizer = make(name, settings)
+        results = [call(net, optimizer, torch.randn(4, 5), torch.randn(4, 3)) for _ in range(5)]
+        runs.append((results, net.state_dict(), [p.grad for p in net.parameters()]))
+    for first, second in zip(*runs):
+        equal(first, second, 1e-4)
+    stats = dyncomp.stats()
+    assert stats["internal_errors"] == 0 and stats["fallbacks"] == 0
+    if graphs is not None:
+        # (the first call adds the state, or finds no gradients)
+        assert stats["graphs"] <= graphs + (case == "sgd") and stats["breaks"] == {}
