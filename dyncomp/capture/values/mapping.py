@@ -117,6 +117,7 @@ class DictValue(Value):
 
     def _entry_of_object(self, tracer: Tracer, key: Any) -> Value:
         """The entry of an object: guards say at which place in the dict the object is the key."""
+        assert self.source is not None
         if self._places is None:
             self._places = {id(found): place for place, found in enumerate(dict.__iter__(self._obj))}
         place = self._places.get(id(key))

@@ -1,5 +1,5 @@
-"""``tensor.backward()`` and ``torch.autograd.backward`` of what captured code computed: a ``gradient`` marker by
-the leaves that it reaches, added to their ``grad`` as autograd adds it.
+"""``tensor.backward()`` and ``torch.autograd.backward`` of what captured code computed: a ``gradient`` marker
+by the leaves that it reaches, added to their ``grad`` as autograd adds it.
 
 What autograd frees then is *spent*: a tensor that leaves captured code with such a history requires a
 gradient, and refuses to give one (``training.py``).
@@ -14,7 +14,7 @@ from ...graph.ir import COPY, Node, Var
 from ...prims.markers import CUSTOM, FUNCTION, STOP
 from ..base import ArrayRef, StateGuard, TraceContext
 from .autograd_grad import check_history, cotangent
-from .gradients import Requiring, is_on, requires
+from .gradients import Requiring, requires
 from .library import torch
 from .operands import in_order, iteration_order, need_tensor, tensor
 from .torch_rules import RuleTable

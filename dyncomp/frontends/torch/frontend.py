@@ -9,7 +9,18 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, autograd_grad, backward, checkpoints, complex_numbers, gradients, optimizers, profiling, state, torch_facts
+from . import (
+    autocast,
+    autograd_grad,
+    backward,
+    checkpoints,
+    complex_numbers,
+    gradients,
+    optimizers,
+    profiling,
+    state,
+    torch_facts,
+)
 from .autograd_functions import implementation
 from .calls import add_routines
 from .gradients import under_autograd
@@ -49,7 +60,12 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
-_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS, **backward.STAND_INS, **optimizers.STAND_INS}
+_STAND_INS = {
+    **checkpoints.STAND_INS,
+    **autograd_grad.STAND_INS,
+    **backward.STAND_INS,
+    **optimizers.STAND_INS,
+}
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 

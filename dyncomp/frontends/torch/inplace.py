@@ -126,6 +126,16 @@ def clamp_(tx: TraceContext, self: object, min: object = None, max: object = Non
     return write(tx, self, clamp_var(tx, self, min, max))
 
 
+@TABLE.method("clamp_min_")
+def clamp_min_(tx: TraceContext, self: object, min: object) -> ArrayRef:
+    return clamp_(tx, self, min)
+
+
+@TABLE.method("clamp_max_")
+def clamp_max_(tx: TraceContext, self: object, max: object) -> ArrayRef:
+    return clamp_(tx, self, None, max)
+
+
 @TABLE.method("relu_")
 @TABLE.function("relu_", "F.relu_")
 def relu_(tx: TraceContext, input: object) -> ArrayRef:

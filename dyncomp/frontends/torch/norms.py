@@ -57,4 +57,3 @@ def foreach_norm(
     tx: TraceContext, tensors: list[object], ord: object = 2, dtype: object = None
 ) -> list[ArrayRef]:
     return [vector_norm(tx, x, ord, dtype=dtype) for x in tensors]
-

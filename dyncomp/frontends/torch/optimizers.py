@@ -163,7 +163,7 @@ def _each(name: str) -> Callable[..., Any]:
     return of_each
 
 
-for _name in ("add_", "sub_", "mul_", "div_", "zero_"):
+for _name in ("add_", "sub_", "mul_", "div_", "zero_", "clamp_min_", "clamp_max_"):
     TABLE.function(f"_foreach_{_name}")(_each(_name))
 
 

@@ -49,7 +49,7 @@ def same(a, b):
 
 
 def compare(f, *args, calls=3, graphs=None, breaks=0, model=make):
-    """``f(net, *args)`` plainly and compiled, several times: results, gradients, and which tensors hold them."""
+    """``f(net, *args)`` plainly and compiled, several times: results, gradients, and what holds them."""
     plain, other = model(), model()
     given = [copy.deepcopy(args), copy.deepcopy(args)]
     compiled = dyncomp.compile(f)
