@@ -53,6 +53,7 @@ class DictValue(Value):
         self._taken: set[Any] = set()
         self._keys_are_checked = False
         self._places: dict[int, int] | None = None  # of keys, by id
+        self._objects: dict[int, Value] = {}  # keys that are objects from outside, by id
 
     @property
     def obj(self) -> Any:
@@ -115,15 +116,18 @@ class DictValue(Value):
         """Whether a key is an object from outside that is told by its identity alone (see :meth:`key_of`)."""
         return id(key) in tracer.by_id and not isinstance(key, (tuple, frozenset))
 
-    def _entry_of_object(self, tracer: Tracer, key: Any) -> Value:
-        """The entry of an object: guards say at which place in the dict the object is the key."""
+    def _entry_of_object(self, tracer: Tracer, key: Any) -> Value | None:
+        """The entry of an object: guards say at which place in the dict the object is the key. A call that
+        makes entries (an optimizer's first step) is not worth compiling, unless that is demanded."""
         assert self.source is not None
         if self._places is None:
             self._places = {id(found): place for place, found in enumerate(dict.__iter__(self._obj))}
         place = self._places.get(id(key))
-        if place is None or self.changes_of_keys:
+        if place is None:
             tracer.guard(self.source, Kind.LEN, (self.cls, len(self._places)))
-            raise Skip("a dict gets an entry for an object")  # which other calls find there, as a rule
+            if self._places or not tracer.breaks_are_errors:
+                raise Skip("a dict gets an entry for an object")  # which other calls find there, as a rule
+            return None
         source = tracer.by_id[id(key)][0].source
         tracer.guard(DictKeySource(self.source, place), Kind.SAME_OBJECT, source)
         value = dict.__getitem__(self._obj, key)
@@ -155,7 +159,9 @@ class DictValue(Value):
 
     def store(self, tracer: Tracer, key: object, value: Value) -> None:
         if not is_plain_key(key) and self.source is not None and self._is_object(tracer, key):
-            raise Skip("a dict gets an entry for an object")
+            self._objects[id(key)] = tracer.by_id[id(key)][0]
+            if dict.__len__(self._obj):
+                raise Skip("a dict gets an entry for an object")
         known = (self._read if self._entries is None else self._entries).get(key)
         if known is not None and tracer.realize(known) is value and key not in self._written:
             return  # it is there already
@@ -268,11 +274,14 @@ class DictValue(Value):
         """Statements that bring the outside dict up to date, touching no entry that is as it was."""
         target = cg.value(self)
         if self._entries is None:
-            return [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in self._written.items()]
+            return [f"{target}[{self._key(cg, k)}] = {cg.value(v)}" for k, v in self._written.items()]
         removed, is_cleared, stored = self.differences()
         lines = [f"del {target}[{cg.constant(k)}]" for k in removed]
         lines += [f"{target}.clear()"] * is_cleared
-        return lines + [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in stored.items()]
+        return lines + [f"{target}[{self._key(cg, k)}] = {cg.value(v)}" for k, v in stored.items()]
+
+    def _key(self, cg: Codegen, key: Any) -> str:
+        return cg.value(self._objects[id(key)]) if id(key) in self._objects else cg.constant(key)
 
     def differences(self) -> tuple[list[Any], bool, dict[Any, Value]]:
         """What brings an outside dict up to date: keys to be removed, whether it is cleared then, and entries

@@ -52,7 +52,6 @@ _WRAPPERS: dict[types.CodeType, tuple[str, Callable[[Any], Callable[..., Any]]]]
     _library._use_grad_for_differentiable(_refuse).__code__: ("func", _in_grad_mode),
     torch._disable_dynamo(_refuse).__code__: ("fn", _not_disabled),
 }
-_MADE: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
 
 def stand_in_for(fn: Any) -> Callable[..., Any] | None:
@@ -60,12 +59,8 @@ def stand_in_for(fn: Any) -> Callable[..., Any] | None:
     known = _WRAPPERS.get(fn.__code__) if type(fn) is types.FunctionType else None
     if known is None:
         return None
-    made = _MADE.get(id(fn))
-    if made is None:
-        name, make = known
-        inner = fn.__closure__[fn.__code__.co_freevars.index(name)].cell_contents
-        made = _MADE[id(fn)] = fn, make(inner)
-    return made[1]
+    name, make = known
+    return make(fn.__closure__[fn.__code__.co_freevars.index(name)].cell_contents)
 
 
 # -- functions -----------------------------------------------------------------------------------------------
