@@ -72,8 +72,12 @@ def refuse(tx: TraceContext) -> None:
     raise Unsupported(f"{_WHAT} with these arguments")
 
 
-def _is_anomaly_mode(_: object, expected: bool) -> bool:
-    return torch.is_anomaly_enabled() is expected
+_hooks_on_saved = torch._C._autograd._top_saved_tensors_default_hooks
+
+
+def _is_watched(_: object, expected: bool) -> bool:
+    """Whether it is so that the program sees what autograd saves or does, or not."""
+    return (torch.is_anomaly_enabled() or _hooks_on_saved(False) is not None) is expected
 
 
 def leaves(
@@ -86,9 +90,10 @@ def leaves(
         raise Unsupported(f"{_WHAT} of what requires no gradient")
     if any(_spent(tx).holds(tx, var) for var in found):
         raise Unsupported(f"{_WHAT} through what another one freed")
-    if torch.is_anomaly_enabled():
-        raise Unsupported(f"{_WHAT} in anomaly mode")
-    tx.states["torch-anomaly"] = StateGuard(_is_anomaly_mode, False, "torch: anomaly mode is off")
+    if _is_watched(None, True):
+        raise Unsupported(f"{_WHAT} in anomaly mode, or under hooks on saved tensors")
+    words = "torch: anomaly mode is off, and nobody has hooks on saved tensors"
+    tx.states["torch-backward"] = StateGuard(_is_watched, False, words)
     given = [cotangent(tx, ct, value) for ct, value in zip(cotangents, found)]
     behind = _connected(tx, found)
     reached = [inp.var for inp in tx.builder.inputs if inp.differentiated and inp.var.name in behind]

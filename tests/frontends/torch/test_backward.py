@@ -284,6 +284,17 @@ def test_hooks_run():
         same(p.grad, q.grad)
 
 
+def test_what_watches_autograd_is_seen():
+    packed = []
+    compiled = dyncomp.compile(plain_step)
+    compiled(make(), x())
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        compiled(make(), x())
+    assert packed
+    with torch.autograd.detect_anomaly(check_nan=True), pytest.raises(RuntimeError, match="nan values"):
+        dyncomp.compile(lambda net, x: (net(x) * 0.0).sqrt().sum().backward())(make(), x())
+
+
 def test_frozen_later():
     """``requires_grad`` is guarded, and so is which parameters are one."""
     net, other = make(), make()
