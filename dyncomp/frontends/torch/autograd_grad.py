@@ -77,6 +77,9 @@ def gradients(
     if not all(requires(tx, var) for var in (*values, *variables)):
         raise Unsupported("torch.autograd.grad of what requires no gradient")
     given = [cotangent(tx, ct, value) for ct, value in zip(cotangents, values)]
+    written = {memory_of(tx.builder, n.inputs[0]) for n in tx.builder.nodes if n.op == COPY}
+    if any(memory_of(tx.builder, variable) in written for variable in variables):
+        raise Unsupported("torch.autograd.grad by a tensor that is written to")
     check_history(tx, values, variables)
     used = [any(_by(tx, variable).holds(tx, v) for v in values) for variable in variables]
     if not all(used) and not allow_unused:
@@ -110,10 +113,7 @@ def cotangent(tx: TraceContext, given: object, value: Var) -> Var:
 
 
 def check_history(tx: TraceContext, values: list[Var], variables: list[Var]) -> None:
-    """Refuse variables that are written to, or that values may depend on in ways that torch alone knows."""
-    written = {memory_of(tx.builder, n.inputs[0]) for n in tx.builder.nodes if n.op == COPY}
-    if any(memory_of(tx.builder, variable) in written for variable in variables):
-        raise Unsupported("torch.autograd.grad by a tensor that is written to")
+    """Refuse variables that values may depend on in ways that torch alone knows."""
     for variable in variables:
         if is_input(tx, variable):
             _check_attributes(tx, variable, _HOOKS, None)

@@ -11,8 +11,8 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import COPY, Node, Var
-from ...prims.markers import CUSTOM, FUNCTION, STOP
-from ..base import ArrayRef, StateGuard, TraceContext
+from ...prims.markers import CUSTOM, FUNCTION, PRESENT, STOP
+from ..base import ArrayRef, StateGuard, TraceContext, memory_of
 from .autograd_grad import check_history, cotangent
 from .gradients import Requiring, requires
 from .library import torch
@@ -97,8 +97,9 @@ def leaves(
     given = [cotangent(tx, ct, value) for ct, value in zip(cotangents, found)]
     behind = _connected(tx, found)
     reached = [inp.var for inp in tx.builder.inputs if inp.differentiated and inp.var.name in behind]
+    _check_writes(tx, reached, behind)
     check_history(tx, found, reached)
-    made = tx.builder.emit("gradient", *found, *given, *reached, outputs=len(found))
+    made = tx.builder.emit(PRESENT, *found, *given, *reached, outputs=len(found))
     gradients = made if isinstance(made, tuple) else (made,)
     if not retain_graph:
         tx.memo.setdefault(_SPENT, set()).update(behind.difference(v.name for v in reached))
@@ -109,6 +110,23 @@ def _own(tx: TraceContext, leaf: Var, gradient: Var) -> Var:
     """The gradient as a tensor of its own without history, laid out as the leaf."""
     made: Var = tx.ops.copy(tx.ops.stop_gradient(gradient))
     return in_order(tx, made, iteration_order(leaf.shape, [leaf.type.strides])) if leaf.ndim > 1 else made
+
+
+def _check_writes(tx: TraceContext, leaves: list[Var], behind: set[str]) -> None:
+    """Refuse leaves that were written after something was computed from them."""
+    names = {v.name for v in leaves}
+    written: set[str] = set()
+    for node in reversed(tx.builder.nodes):
+        if node.op == COPY:
+            written.update(names.intersection((memory_of(tx.builder, node.inputs[0]),)))
+        elif written and any(v.name in behind for v in node.outputs) and not _hands_on(tx, node):
+            if any(memory_of(tx.builder, v) in written for v in node.inputs):
+                raise Unsupported(f"{_WHAT} by a tensor that was written to since")
+
+
+def _hands_on(tx: TraceContext, node: Node) -> bool:
+    """Whether a node computes nothing: views, and what is written in their place."""
+    return node.op == "with_derivative_of" or bool(getattr(tx.builder.table[node.op], "is_view", False))
 
 
 def _connected(tx: TraceContext, values: list[Var]) -> set[str]:

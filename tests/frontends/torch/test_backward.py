@@ -161,9 +161,40 @@ def manual_descent(net, x):
     return loss
 
 
+def test_written_between():
+    """The loss was computed from what the leaf held before."""
+
+    def f(a, c):
+        loss = (a * c).sum()
+        with torch.no_grad():
+            a.mul_(2.0)
+        loss.backward()
+        return (a * a * c).sum()
+
+    found = []
+    for call in (f, dyncomp.compile(f)):
+        a, c = torch.arange(3.0).requires_grad_(), torch.tensor([2.0, 3.0, 4.0])
+        result = call(a, c)
+        result.backward()
+        found.append([result.detach(), a.grad, a.detach()])
+    same(*found)
+
+
+def written_and_read(net, x):
+    """By what the leaf holds when the loss is computed."""
+    with torch.no_grad():
+        net.scale.mul_(2.0)
+        net.first.weight[1:] += 1.0
+    (net(x) * net.scale**2).sum().backward()
+    with torch.no_grad():
+        net.scale.add_(net.scale.grad, alpha=-0.1)
+    return net.scale * 1.0
+
+
 @pytest.mark.parametrize(
     "f",
     [
+        written_and_read,
         plain_step,
         with_zeros,
         with_none,
