@@ -283,8 +283,12 @@ def run_pipeline(
     wrt = [k for k, inp in enumerate(graph.inputs) if inp.differentiated]
     if wrt and owner is not None and owner.autograd is not None:
         compiled = _with_gradients(graph, table, options, example_inputs, owner, wrt)
-        if compiled is not None:
-            return compiled
+        if compiled is None:
+            compiled = _compile(graph, table, options, example_inputs, owner, on_status)
+        spent = [k for k, out in enumerate(graph.outputs) if out.spent]
+        if spent:
+            compiled.call = owner.autograd.spent(compiled.call, spent, len(graph.outputs))
+        return compiled
     return _compile(graph, table, options, example_inputs, owner, on_status)
 
 
@@ -316,6 +320,8 @@ def _with_gradients(
     pair = gradient_pair(asked, table, wrt, compile_half, ahead=ahead)
     if pair is None:
         return None
+    if pair.written and any(out.spent for out in graph.outputs):
+        raise Unsupported("backward() beside a write to an input that gives it a history")
     assert owner.autograd is not None
     compiled = forward[0]
     compiled.graph_before = graph

@@ -16,7 +16,7 @@ from ..graph.ir import Graph, Node, Ops, OpTable, Var
 from ..graph.passes.cse import eliminate_common_subexpressions
 from ..graph.passes.decompose import PrimBuilder, decompose
 from ..graph.rewrite import Transformer, substitute
-from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END, FUNCTION, GRADIENT, TANGENT
+from ..prims.markers import BATCH, BEGIN, CUSTOM, ELEMENT, END, FUNCTION, GRADIENT, PRESENT, TANGENT
 from ..prims.opdef import Marker
 from ..symbolic.integers import Dim
 from .batching import Batching, without
@@ -46,9 +46,10 @@ def _merged(graph: Graph, table: OpTable) -> Graph:
         marker = getattr(table[node.op], "lower", None)
         if not isinstance(marker, Marker):
             continue
-        if node.op not in (GRADIENT, TANGENT):
+        if node.op not in (GRADIENT, PRESENT, TANGENT):
             return graph  # stand-ins and places in the order of nodes mean something
         first = len(node.inputs) - marker.variables(len(node.inputs), **node.kwargs)
+        first = 2 * node.kwargs["outputs"] if node.op == PRESENT else first
         variables.update(v.name for v in node.inputs[first:])
     return eliminate_common_subexpressions(graph, table, variables)
 
@@ -137,5 +138,6 @@ class _Expander(Transformer):
 _MARKERS: dict[str, Callable[..., list[Var]]] = {
     BATCH: _Expander.batch,
     GRADIENT: _Expander.gradient,
+    PRESENT: _Expander.gradient,
     TANGENT: _Expander.tangent,
 }

@@ -8,7 +8,7 @@ pattern first occurs. Saved values count as results, too: a second derivative ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,8 +45,9 @@ def gradient_pair(
     reached = _depending(graph, wrt)
     results, places = _results(graph)
     kept, written = [], []
+    makers = {node.outputs[0].name: node for node in graph.nodes if node.op == "with_derivative_of"}
     for index, value in graph.mutations:
-        if (value.name in reached or index in wrt) and not _is_behind(graph, index, value):
+        if (value.name in reached or index in wrt) and not _is_behind(graph, index, value, makers):
             written.append((index, len(results)))
             results.append(GraphOutput(value))
         else:
@@ -88,10 +89,9 @@ def _is_reached(out: GraphOutput, reached: frozenset[str]) -> bool:
     return out.var.dtype.is_inexact and out.var.name in reached
 
 
-def _is_behind(graph: Graph, index: int, value: Var) -> bool:
+def _is_behind(graph: Graph, index: int, value: Var, makers: Mapping[str, Node]) -> bool:
     """Whether an input was only written where derivatives are not recorded: its new contents have the
     derivative of the old ones."""
-    makers = {node.outputs[0].name: node for node in graph.nodes if node.op == "with_derivative_of"}
     while value.name in makers:
         value = makers[value.name].inputs[1]
     return value == graph.inputs[index].var

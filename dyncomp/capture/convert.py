@@ -193,7 +193,8 @@ def _finish(
     tracer: Tracer, end: End, function: types.FunctionType, args: tuple[Any, ...]
 ) -> tuple[_hook.Entry, EntryRecord]:
     code = function.__code__
-    mutated = _mutated_inputs(tracer)
+    changed = [v.ref.var.name for v in tracer.mutated if isinstance(v, ArrayValue)]
+    mutated = _mutated_inputs(tracer).union(changed)
     refuse_overlaps(tracer, mutated)
     _guard_aliasing(tracer, mutated)
     _refuse_error_modes(tracer)
@@ -293,7 +294,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     mutates = bool(_mutated_inputs(tracer))
     if not cg.outputs and not mutates:
         _check_sizes(tracer, cg)
-    outputs = tuple(map(_output, cg.outputs))
+    outputs = tuple([_output(tracer, value, cg.outputs) for value in cg.outputs])
     _refuse_shared_on_host(tracer, cg)
     if not outputs and not mutates:
         return None, None
@@ -319,10 +320,18 @@ def _check_sizes(tracer: Tracer, cg: Codegen) -> None:
                 cg.graph_output(definition(tracer, name)[0])
 
 
-def _output(value: ArrayValue) -> GraphOutput:
+def _output(tracer: Tracer, value: ArrayValue, outputs: list[ArrayValue]) -> GraphOutput:
     ref = value.ref
     kind = "host" if ref.host else ref.kind
-    return GraphOutput(ref.var, kind, readonly=ref.readonly and not ref.writeable_outside)
+    readonly = ref.readonly and not ref.writeable_outside
+    if not tracer.frontend(ref).is_spent(tracer.tx, ref):
+        return GraphOutput(ref.var, kind, readonly=readonly)
+    builder = tracer.builder
+    sharing = sum(memory_of(builder, other.ref.var) == ref.var.name for other in outputs)
+    stopped = tracer.tx.ops.stop_gradient(ref.var)
+    if sharing == 1 and builder.producer(ref.var) is not None:
+        stopped = tracer.tx.ops.copy(stopped)  # no view
+    return GraphOutput(stopped, kind, readonly=readonly, spent=kind == "array")
 
 
 def _refuse_shared_on_host(tracer: Tracer, cg: Codegen) -> None:

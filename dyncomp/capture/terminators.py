@@ -15,7 +15,7 @@ from .control.exceptions import refuse_while_handling
 from .environment.regions import is_captured_whole
 from .frames import Frame
 from .lifetimes.loop_variables import kept_problem
-from .loops.idle_loops import LAYERS, goes_on_idle
+from .loops.idle_loops import LAYERS, goes_on_idle, unrolls_library
 from .loops.scalar_loop_gates import is_native_loop
 from .values.base import Tracer, Value
 
@@ -225,6 +225,8 @@ def _unrolls_on(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
         is_short = trips > 1 or (nodes - before) * count <= 2 * options.unroll_ops
         return is_short and nodes <= 4 * options.unroll_ops
     if trips <= options.unroll_limit and nodes <= _most_nodes(tracer, frame):
+        return True
+    if unrolls_library(tracer, frame, trips):
         return True
     return _unrolls_further(tracer, frame, target, trips)
 

@@ -344,6 +344,12 @@ class Tracer:
         self.guard(AttrSource(source, name), Kind.IS, found)
         return found
 
+    def object_told_by_identity(self, value: ArrayValue) -> object:
+        """The array from outside, where its hash says no more than which one it is; else ``None``."""
+        if value.source is None or not getattr(self.frontend(value.ref), "hashes_identity", False):
+            return None
+        return self.input_objects.get(value.ref.var.name)
+
     def _changes(self) -> tuple[int, object]:
         written = tuple(map(id, self.global_writes.values()))
         return len(self.draws), (self.outside_changes - len(self.draws), written)
@@ -467,6 +473,12 @@ class Tracer:
         if not all(bound is None or hasattr(bound, "__index__") for bound in bounds):
             self.raise_like([].__getitem__, found)
         return found
+
+    def is_library_key(self, key: object) -> bool:
+        """Whether a key is a constant of an array library (a device, a dtype), or made of such."""
+        if type(key) is tuple:
+            return all(is_plain_key(part) or self.is_library_key(part) for part in key)
+        return any(frontend.is_constant(key) for frontend in self.config.frontends)
 
     def check_key(self, key: object) -> None:
         """Dict keys must be constants that guards can compare."""

@@ -174,9 +174,12 @@ class GradientPair:
 @dataclass(frozen=True, slots=True)
 class Autograd:
     """A library's own reverse mode. ``function(pair)``: a function of a graph's inputs and integers that
-    returns what the graph returns, with its derivatives known to the library."""
+    returns what the graph returns, with its derivatives known to the library. ``spent(call, places, count)``:
+    ``call``, which gives ``count`` results (a single one bare); those at these places require a gradient and
+    have none to give, as their history was used up."""
 
     function: Callable[[GradientPair], Callable[..., Any]]
+    spent: Callable[[Callable[..., Any], Sequence[int], int], Callable[..., Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,16 +285,14 @@ def libraries_of(refs: Iterable[ArrayRef]) -> set[str]:
 def part_shown(builder: GraphBuilder, var: Var) -> Var | None:
     """Of what is in the graph a view of a copy, and in the program of the real or imaginary part of a complex
     array (or of another that the program sees as a view): that copy; else ``None``."""
-    if not builder.seen_as_views and not any(node.op in _PARTS for node in builder.nodes):
-        return None
-    made = {out.name: node for node in builder.nodes for out in node.outputs}
-    while var.name in made:
-        node = made[var.name]
+    node = builder.producer(var)
+    while node is not None:
         if var.name in builder.seen_as_views or (node.op in _PARTS and node.inputs[0].dtype.is_complex):
             return var
         if not getattr(builder.table[node.op], "is_view", False):
             return None
         var = node.inputs[0]
+        node = builder.producer(var)
     return None
 
 
@@ -309,9 +310,10 @@ def own_number(tx: TraceContext, value: Var, element: Var) -> Var:
 
 def memory_of(builder: GraphBuilder, var: Var) -> str:
     """The name of the value whose memory ``var`` is, or is a view of."""
-    made = {out.name: node for node in builder.nodes for out in node.outputs}
-    while var.name in made and getattr(builder.table[made[var.name].op], "is_view", False):
-        var = made[var.name].inputs[0]
+    node = builder.producer(var)
+    while node is not None and getattr(builder.table[node.op], "is_view", False):
+        var = node.inputs[0]
+        node = builder.producer(var)
     return var.name
 
 
@@ -417,6 +419,21 @@ class Frontend(Protocol):
         """The rule that computes a data attribute (``shape``, ``T``, ``dtype``) from the value."""
         ...
 
+    def keeps(self, name: str) -> bool:
+        """Whether data attribute ``name`` of an array is an array that the object keeps, or ``None``, and may
+        be assigned (``grad``). Of an array from outside it is read where that is; the rule of the attribute
+        refuses arrays of which it cannot be, and gives what others have at first."""
+        ...
+
+    def python_method(self, name: str) -> Any:
+        """The library's Python function of a method of an array that is followed (see ``stand_in_for``), or
+        ``None``."""
+        ...
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        """Whether the derivatives of an array were used up: nothing is kept for them."""
+        ...
+
     def find_operator(self, name: str) -> Rule | None:
         """The rule of an operator by its ``operator`` module name: ``add``, ``iadd``, ``matmul``,
         ``neg``, ``lt``, ``getitem``, ``setitem``, ``invert``, …; operands as in the user's program,
@@ -461,6 +478,10 @@ class Frontend(Protocol):
 
     def stand_in_for(self, fn: object) -> Any:
         """The Python function that is followed in place of a Python function of the library, or ``None``."""
+        ...
+
+    def unrolls(self, module: str) -> bool:
+        """Whether loops in a module of the library, over arrays of the program, are unrolled though long."""
         ...
 
     def state_guard(self) -> StateGuard | None:

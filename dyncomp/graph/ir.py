@@ -216,13 +216,15 @@ class GraphOutput:
     Where ``view`` is set, ``var`` is the value of what is viewed (the input's own value, or the value of
     the output number ``view.index``): the view itself is not computed by any node. An output without a
     view is memory of its own. ``hidden`` outputs exist only as the base of views, come last, and are not
-    returned. ``readonly``: handed out with the writeable flag cleared."""
+    returned. ``readonly``: handed out with the writeable flag cleared. ``spent``: it has a history that was
+    used up (its value comes through ``stop_gradient``)."""
 
     var: Var
     kind: str = "array"
     view: ViewOf | None = None
     hidden: bool = False
     readonly: bool = False
+    spent: bool = False
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from .shape_samples import copy_samples
 
 # A derivative of values by variables, in reverse and in forward mode.
 GRADIENT, TANGENT = "gradient", "tangent"
+# The same in reverse mode, by what the variables hold where the marker is.
+PRESENT = "present_gradient"
 # The begin and the end of what is computed again where its derivative is, and what comes after a cotangent.
 BEGIN = "checkpoint_begin"
 END = "checkpoint_end"
@@ -129,6 +131,17 @@ ROWS = (
         dtypes=ALL,
         no_derivative="it is replaced by what it asks for",
         doc="Of `outputs` values, as many cotangents, and variables: the gradients by the variables.",
+    ),
+    OpDef(
+        PRESENT,
+        ("outputs",),
+        gradient_meta,
+        _is_no_value,
+        lower=Marker(),
+        dtypes=ALL,
+        no_derivative="it is replaced by what it asks for",
+        doc="As `gradient`, by variables that may have been written to: by what they hold now. The values "
+        "are not made of what they held before.",
     ),
     OpDef(
         TANGENT,

@@ -9,7 +9,7 @@ from ..breaks import Break
 from ..calls.modes import block_of_object
 from ..control import generators
 from ..guards.guard import Kind
-from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle
+from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle, unrolls_library
 from ..loops.raising_branches import truth_at_jump
 from ..objects.class_names import class_dict
 from ..values.array import ArrayValue
@@ -93,13 +93,16 @@ def for_iter(tracer: Tracer, frame: Frame, target: int) -> None:
 
 def _note_layer(tracer: Tracer, frame: Frame, item: Any) -> None:
     """An item of an iterator that does not tell how many there are: layers of a network, as long as each can
-    be called."""
+    be called, or parameters of one."""
     loop = frame.info.loop_at(frame.current)
     if loop is None:
         return
     trips = frame.trips.get(loop.header, 0)
-    callable_item = any("__call__" in class_dict(cls) for cls in tracer.realize(item).pytype.__mro__)
-    if callable_item and (not trips or loop.header in frame.layers):
+    known = tracer.realize(item)
+    is_layer = any("__call__" in class_dict(cls) for cls in known.pytype.__mro__)
+    if isinstance(known, ArrayValue) and known.ref.frontend != "numpy":
+        is_layer |= known.source is not None
+    if is_layer and (not trips or loop.header in frame.layers):
         frame.layers.add(loop.header)
     else:
         frame.layers.discard(loop.header)
@@ -124,8 +127,8 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         note_begin(tracer, frame, loop)
         return iterator.open_ended(tracer)  # the trips are counted where the loop jumps back
     options = tracer.config.options
-    if loop.suspends:
-        return True  # whoever consumes the generator decides
+    if loop.suspends or unrolls_library(tracer, frame, count):
+        return True  # (of a generator: whoever consumes it decides)
     if count <= LAYERS * options.unroll_limit and _over_callables(tracer, iterator):
         frame.layers.add(loop.header)
         return True

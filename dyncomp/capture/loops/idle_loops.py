@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 LAYERS = 8
 
 
+def unrolls_library(tracer: Tracer, frame: Frame, trips: int) -> bool:
+    """Whether a loop is an array library's own, over arrays of the program: parameters of a network."""
+    most = tracer.config.options.unroll_ops
+    if trips > LAYERS * most or len(tracer.builder.nodes) > LAYERS * LAYERS * most:
+        return False
+    module = str(frame.globals[0].get("__name__", ""))
+    return any(frontend.unrolls(module) for frontend in tracer.config.frontends)
+
+
 def tries_idle(tracer: Tracer, frame: Frame, loop: Loop, count: int) -> bool:
     """Whether a ``for`` loop of ``count`` iterations, more than usual, is unrolled, maybe in vain."""
     options = tracer.config.options

@@ -101,6 +101,7 @@ class Codegen:
         self._memo: dict[int, str] = {}
         self._kept: list[Value] = []
         self._loads: dict[Source, str] = {}
+        self._lists: dict[str, str] = {}  # of the keys or values of dicts
         self._symbols: set[str] = set()
         self._building: set[int] = set()
         self._replayed: set[int] = set()
@@ -438,8 +439,15 @@ class Codegen:
             return f"{base}()"
         if isinstance(source, (DictKeySource, DictValueSource)):
             which = "" if isinstance(source, DictKeySource) else ".values()"
-            return f"{self.constant(list)}({base}{which})[{source.index}]"
+            return f"{self._listed(f'{base}{which}')}[{source.index}]"
         raise Skip(f"a value read from {source.expr()}")
+
+    def _listed(self, text: str) -> str:
+        """A list of the keys or values of a dict from outside, which many may be read from."""
+        if text not in self._lists:
+            self._lists[text] = self.fresh("in")
+            self._read(f"{self._lists[text]} = {self.constant(list)}({text})")
+        return self._lists[text]
 
     def _item_text(self, parent: Source, base: str, key: object) -> str:
         """An item as guards read it: by the builtin class from which the object's own derives, if any."""

@@ -11,13 +11,14 @@ import numpy as np
 from ...dtypes import bool_
 from ...frontends.base import ArrayRef, part_shown
 from ...prims.layout import has_c_order, has_f_order
-from ...symbolic.integers import Dim, is_unbacked
+from ...symbolic.integers import Dim, is_unbacked, same
 from ..arrays.constant_elements import number_of
 from ..breaks import Break, Skip
 from ..effects import defer
 from ..guards.guard import Kind
-from ..guards.source import Source
+from ..guards.source import AttrSource, Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
+from .func import BoundMethodValue
 from .iterator import ArrayIterator
 from .number import ConstValue
 from .seq import SliceValue, TupleValue
@@ -73,6 +74,9 @@ class ArrayValue(Value):
     def pytype(self) -> type:
         return self._pytype
 
+    def children(self) -> tuple[Value, ...]:
+        return tuple(self.attributes.values())
+
     @property
     def memory_at(self) -> Source | None:
         return self.source if self.held_at is None else self.held_at
@@ -95,9 +99,12 @@ class ArrayValue(Value):
         if name in self.attributes:
             return self.attributes[name]
         frontend = tracer.frontend(self.ref)
-        rule = frontend.find_attribute(self.ref, name)
-        if rule is not None:
-            return tracer.apply_rule(rule, [self], {}, f"attribute {name!r} of {self.describe()}")
+        found = self._by_rule(tracer, name)
+        if found is not None:
+            return self._kept(tracer, name) if self._is_kept(tracer, name) else found
+        in_python = frontend.python_method(name)
+        if in_python is not None:
+            return BoundMethodValue(self, tracer.child_or_constant(in_python, None))
         method = frontend.find_method(self.ref, name)
         if method is not None:
             return MethodValue(self, name, method)
@@ -107,6 +114,44 @@ class ArrayValue(Value):
             return FlatValue(self)
         self._refuse_missing(tracer, name)
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+
+    def _by_rule(self, tracer: Tracer, name: str) -> Value | None:
+        rule = tracer.frontend(self.ref).find_attribute(self.ref, name)
+        if rule is None:
+            return None
+        return tracer.apply_rule(rule, [self], {}, f"attribute {name!r} of {self.describe()}")
+
+    def _is_kept(self, tracer: Tracer, name: str) -> bool:
+        return self.source is not None and tracer.frontend(self.ref).keeps(name)
+
+    def _kept(self, tracer: Tracer, name: str) -> Value:
+        """What an array from outside keeps as an attribute: an array, or ``None``."""
+        assert self.source is not None
+        found = getattr(tracer.input_objects[self.ref.var.name], name)
+        return tracer.realize(tracer.child(found, AttrSource(self.source, name)))
+
+    def _keep(self, tracer: Tracer, name: str, value: Value) -> None:
+        is_none = value.is_const and value.const is None
+        if not is_none and not self._may_keep(value):
+            raise Break("unsupported-attribute", f"{value.describe()} as attribute {name!r}")
+        self._by_rule(tracer, name)  # refuses what has no such attribute
+        self.attributes[name] = value
+        self.mutated = True
+        tracer.note_mutation(self)
+
+    def _may_keep(self, value: Value) -> bool:
+        """Whether the library takes an array for an attribute of this one: it is of the same kind."""
+        if not isinstance(value, ArrayValue) or value is self:
+            return False
+        mine, other = self.ref, value.ref
+        alike = mine.dtype == other.dtype and len(mine.shape) == len(other.shape)
+        alike = alike and all(map(same, mine.shape, other.shape)) and mine.host == other.host
+        return alike and other.kind == "array" and other.part is None and other.frontend == mine.frontend
+
+    def replay(self, cg: Codegen) -> list[str]:
+        target = cg.value(self)
+        kept = [name for name in self.attributes if cg.tracer.frontend(self.ref).keeps(name)]
+        return [f"{target}.{name} = {cg.value(self.attributes[name])}" for name in kept]
 
     def _lies_flat(self) -> bool:
         return self.ref.kind == "array" and self.ref.part is None and self.ref.type.is_contiguous
@@ -122,6 +167,9 @@ class ArrayValue(Value):
         tracer.lacks_attribute(self, name)
 
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
+        if self._is_kept(tracer, name):
+            self._keep(tracer, name, tracer.realize(value))
+            return
         if not self._takes_attribute(name) or not value.is_const:
             raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
         self.attributes[name] = value

@@ -11,8 +11,10 @@ from typing import Any
 from ..breaks import Break, Skip
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
-from ..guards.source import AttrSource, ItemSource, Source
+from ..guards.program import is_plain_key
+from ..guards.source import AttrSource, DictKeySource, DictValueSource, ItemSource, Source
 from ..objects.class_names import class_dict, module_of
+from .array import ArrayValue
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
 from .iterator import IteratorValue, advance
@@ -50,6 +52,8 @@ class DictValue(Value):
         self._is_cleared = False
         self._taken: set[Any] = set()
         self._keys_are_checked = False
+        self._places: dict[int, int] | None = None  # of keys, by id
+        self._objects: dict[int, Value] = {}  # keys that are objects from outside, by id
 
     @property
     def obj(self) -> Any:
@@ -98,12 +102,36 @@ class DictValue(Value):
             return self._written[key]
         if key not in self._read:
             assert self.source is not None
+            if not is_plain_key(key) and self._is_object(tracer, key):
+                return self._entry_of_object(tracer, key)
             self._check_keys(tracer)
             if not dict.__contains__(self._obj, key):
                 tracer.guard(self.source, Kind.DICT_LACKS, key)
                 return None
             tracer.guard(self.source, Kind.DICT_HAS, key)
             self._read[key] = self._child(tracer, key)
+        return self._read[key]
+
+    def _is_object(self, tracer: Tracer, key: Any) -> bool:
+        """Whether a key is an object from outside that is told by its identity alone (see :meth:`key_of`)."""
+        return id(key) in tracer.by_id and not isinstance(key, (tuple, frozenset))
+
+    def _entry_of_object(self, tracer: Tracer, key: Any) -> Value | None:
+        """The entry of an object: guards say at which place in the dict the object is the key. A call that
+        makes entries (an optimizer's first step) is not worth compiling, unless that is demanded."""
+        assert self.source is not None
+        if self._places is None:
+            self._places = {id(found): place for place, found in enumerate(dict.__iter__(self._obj))}
+        place = self._places.get(id(key))
+        if place is None:
+            tracer.guard(self.source, Kind.LEN, (self.cls, len(self._places)))
+            if self._places or not tracer.breaks_are_errors:
+                raise Skip("a dict gets an entry for an object")  # which other calls find there, as a rule
+            return None
+        source = tracer.by_id[id(key)][0].source
+        tracer.guard(DictKeySource(self.source, place), Kind.SAME_OBJECT, source)
+        value = dict.__getitem__(self._obj, key)
+        self._read[key] = tracer.child(value, DictValueSource(self.source, place))
         return self._read[key]
 
     def _check_keys(self, tracer: Tracer) -> None:
@@ -116,13 +144,27 @@ class DictValue(Value):
         self._keys_are_checked = True
 
     def key_of(self, tracer: Tracer, key: Value) -> Any:
+        """The key itself: a constant, or an object from outside that is told by its identity."""
+        key = tracer.realize(key)
+        if isinstance(key, ArrayValue) and self.source is not None and self._entries is None:
+            known = tracer.object_told_by_identity(key)
+            if known is not None:
+                return known
         value = tracer.key_constant(key, "a dict key")
         if self.source is None and isinstance(value, enum.Enum) and type(value).__hash__ in _ENUM_HASHES:
             return value
-        tracer.check_key(value)
+        if self.source is not None or not tracer.is_library_key(value):
+            tracer.check_key(value)
         return value
 
     def store(self, tracer: Tracer, key: object, value: Value) -> None:
+        if not is_plain_key(key) and self.source is not None and self._is_object(tracer, key):
+            self._objects[id(key)] = tracer.by_id[id(key)][0]
+            if dict.__len__(self._obj):
+                raise Skip("a dict gets an entry for an object")
+        known = (self._read if self._entries is None else self._entries).get(key)
+        if known is not None and tracer.realize(known) is value and key not in self._written:
+            return  # it is there already
         self.touch(tracer)
         if self._entries is None:
             self._written[key] = value
@@ -232,11 +274,14 @@ class DictValue(Value):
         """Statements that bring the outside dict up to date, touching no entry that is as it was."""
         target = cg.value(self)
         if self._entries is None:
-            return [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in self._written.items()]
+            return [f"{target}[{self._key(cg, k)}] = {cg.value(v)}" for k, v in self._written.items()]
         removed, is_cleared, stored = self.differences()
         lines = [f"del {target}[{cg.constant(k)}]" for k in removed]
         lines += [f"{target}.clear()"] * is_cleared
-        return lines + [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in stored.items()]
+        return lines + [f"{target}[{self._key(cg, k)}] = {cg.value(v)}" for k, v in stored.items()]
+
+    def _key(self, cg: Codegen, key: Any) -> str:
+        return cg.value(self._objects[id(key)]) if id(key) in self._objects else cg.constant(key)
 
     def differences(self) -> tuple[list[Any], bool, dict[Any, Value]]:
         """What brings an outside dict up to date: keys to be removed, whether it is cleared then, and entries

@@ -83,6 +83,18 @@ class CupyFrontend:
     def implementation_of(self, fn: object) -> Any:
         return None
 
+    def unrolls(self, module: str) -> bool:
+        return False
+
+    def keeps(self, name: str) -> bool:
+        return False
+
+    def python_method(self, name: str) -> None:
+        return None
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
+
     def stand_in_for(self, fn: object) -> None:
         return None
 

@@ -146,6 +146,18 @@ class NumpyFrontend:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None
 
+    def unrolls(self, module: str) -> bool:
+        return False
+
+    def keeps(self, name: str) -> bool:
+        return False
+
+    def python_method(self, name: str) -> None:
+        return None
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
+
     def stand_in_for(self, fn: object) -> None:
         return None
 

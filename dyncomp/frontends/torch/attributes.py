@@ -114,10 +114,18 @@ def requires_grad(tx: TraceContext, self: object) -> bool:
 @TABLE.attribute("is_leaf")
 def is_leaf(tx: TraceContext, self: object) -> bool:
     x = need_tensor(self)
-    found = not requires_grad(tx, x)
-    if not found and is_input(tx, x.var):
-        raise Unsupported("is_leaf of a tensor that was not made by captured code")
-    return found
+    if is_input(tx, x.var):
+        return bool(tx.attribute(x, "is_leaf"))
+    return not requires_grad(tx, x)
+
+
+@TABLE.attribute("grad")
+def grad(tx: TraceContext, self: object) -> None:
+    """``None`` of what captured code made; what tensors from outside keep is read where they are."""
+    x = need_tensor(self)
+    is_leaf = not requires(tx, x.var) if tx.builder.producer(x.var) else tx.attribute(x, "is_leaf") is True
+    if not is_leaf:
+        raise Unsupported("grad of a tensor that is not a leaf")
 
 
 @TABLE.attribute("grad_fn")
@@ -196,7 +204,7 @@ def _constant(answer: object) -> Callable[..., Any]:
     return rule
 
 
-for _path in ("is_inference_mode_enabled", "get_default_dtype"):
+for _path in ("is_inference_mode_enabled", "get_default_dtype", "_C._get_privateuse1_backend_name"):
     TABLE.function(_path)(_state(resolve(_path)))
 
 

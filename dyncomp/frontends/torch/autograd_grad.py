@@ -76,8 +76,11 @@ def gradients(
         raise Unsupported("torch.autograd.grad without grad mode, or of nothing")
     if not all(requires(tx, var) for var in (*values, *variables)):
         raise Unsupported("torch.autograd.grad of what requires no gradient")
-    given = [_cotangent(tx, ct, value) for ct, value in zip(cotangents, values)]
-    _check_history(tx, values, variables)
+    given = [cotangent(tx, ct, value) for ct, value in zip(cotangents, values)]
+    written = {memory_of(tx.builder, n.inputs[0]) for n in tx.builder.nodes if n.op == COPY}
+    if any(memory_of(tx.builder, variable) in written for variable in variables):
+        raise Unsupported("torch.autograd.grad by a tensor that is written to")
+    check_history(tx, values, variables)
     used = [any(_by(tx, variable).holds(tx, v) for v in values) for variable in variables]
     if not all(used) and not allow_unused:
         raise Unsupported("torch.autograd.grad by what the outputs do not depend on")
@@ -97,7 +100,7 @@ def _by(tx: TraceContext, variable: Var) -> Requiring:
     return known
 
 
-def _cotangent(tx: TraceContext, given: object, value: Var) -> Var:
+def cotangent(tx: TraceContext, given: object, value: Var) -> Var:
     if given is None:
         if not all(same(size, 1) for size in value.shape) or value.dtype.is_complex:
             raise Unsupported("torch.autograd.grad of more than one number")
@@ -109,11 +112,8 @@ def _cotangent(tx: TraceContext, given: object, value: Var) -> Var:
     return found
 
 
-def _check_history(tx: TraceContext, values: list[Var], variables: list[Var]) -> None:
-    """Refuse variables that are written to, or that values may depend on in ways that torch alone knows."""
-    written = {memory_of(tx.builder, n.inputs[0]) for n in tx.builder.nodes if n.op == COPY}
-    if any(memory_of(tx.builder, variable) in written for variable in variables):
-        raise Unsupported("torch.autograd.grad by a tensor that is written to")
+def check_history(tx: TraceContext, values: list[Var], variables: list[Var]) -> None:
+    """Refuse variables that values may depend on in ways that torch alone knows."""
     for variable in variables:
         if is_input(tx, variable):
             _check_attributes(tx, variable, _HOOKS, None)

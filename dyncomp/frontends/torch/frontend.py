@@ -9,7 +9,18 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, autograd_grad, checkpoints, complex_numbers, gradients, profiling, state, torch_facts
+from . import (
+    autocast,
+    autograd_grad,
+    backward,
+    checkpoints,
+    complex_numbers,
+    gradients,
+    optimizers,
+    profiling,
+    state,
+    torch_facts,
+)
 from .autograd_functions import implementation
 from .calls import add_routines
 from .gradients import under_autograd
@@ -37,6 +48,9 @@ _MODULES = (
     "attributes",
     "autograd_functions",
     "autograd_grad",
+    "backward",
+    "norms",
+    "optimizers",
     "checkpoints",
     "recurrent",
     "transformer",
@@ -46,7 +60,12 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
-_STAND_INS = {**checkpoints.STAND_INS, **autograd_grad.STAND_INS}
+_STAND_INS = {
+    **checkpoints.STAND_INS,
+    **autograd_grad.STAND_INS,
+    **backward.STAND_INS,
+    **optimizers.STAND_INS,
+}
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -91,6 +110,15 @@ class TorchFrontend:
             return None
         return under_autograd(placed(complex_numbers.attribute_rule(rule, name), name), name)
 
+    def keeps(self, name: str) -> bool:
+        return name == "grad"
+
+    def python_method(self, name: str) -> Any:
+        return backward.METHODS.get(name)
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return backward.is_spent(tx, ref)
+
     def find_operator(self, name: str) -> Rule | None:
         rule = self.rules.operators.get(name)
         return None if rule is None else _wrapped(complex_numbers.operator_rule(rule, name), name)
@@ -127,7 +155,10 @@ class TorchFrontend:
         return implementation(fn)
 
     def stand_in_for(self, fn: object) -> Any:
-        return _STAND_INS.get(fn)
+        return _STAND_INS.get(fn) or optimizers.stand_in_for(fn)
+
+    def unrolls(self, module: str) -> bool:
+        return module.partition(".")[0] == "torch"
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()

@@ -48,26 +48,24 @@ class Requiring:
 
     def __init__(self, of: set[str] | None = None) -> None:
         self.of = of
-        self.last: Node | None = None
-        self.count = 0
+        self.seen: list[Node] = []
         self.names: set[str] = set()
         self.memory: set[str] = set()
         self.roots: dict[str, str] = {}
         self.quiet: set[str] = set()  # views that were made while grad mode is off
 
     def update(self, tx: TraceContext) -> None:
-        nodes = tx.builder.nodes
-        if self.count > len(nodes) or (self.count and nodes[self.count - 1] is not self.last):
-            self._forget()  # nodes were rolled back
-        for node in nodes[self.count :]:
+        nodes, seen = tx.builder.nodes, self.seen
+        while seen and (len(seen) > len(nodes) or nodes[len(seen) - 1] is not seen[-1]):
+            if seen.pop().op == COPY:  # rolled back, and more than names that nobody knows any more
+                self._forget()
+        for node in nodes[len(seen) :]:
             self._note(tx, node)
-        self.count = len(nodes)
-        self.last = nodes[-1] if nodes else None
+            seen.append(node)
 
     def _forget(self) -> None:
-        self.count = 0
-        for known in (self.names, self.memory, self.roots):
-            known.clear()
+        for known in (self.seen, self.names, self.memory, self.roots):
+            known.clear()  # type: ignore[attr-defined]
 
     def _note(self, tx: TraceContext, node: Node) -> None:
         if node.op == COPY:

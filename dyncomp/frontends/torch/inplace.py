@@ -10,18 +10,23 @@ from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from .create import filled
 from .functional import relu_var
+from .gradients import requires
+from .library import torch
 from .linear import matmul_var
 from .operands import Number, need_tensor, to_var, write
 from .pointwise import (
     BINARY,
     KEEPING,
+    SCALED_PAIRS,
     UNARY,
     add_var,
     clamp_var,
     divide_var,
     keep_var,
+    lerp_var,
     masked_fill_var,
     multiply_var,
+    scaled_pair,
     subtract_var,
     unary_var,
 )
@@ -98,9 +103,37 @@ def masked_fill_(tx: TraceContext, self: object, mask: object, value: object) ->
     return write(tx, self, masked_fill_var(tx, self, mask, value))
 
 
+@TABLE.method("lerp_")
+def lerp_(tx: TraceContext, self: object, end: object, weight: object) -> ArrayRef:
+    return write(tx, self, lerp_var(tx, self, end, weight))
+
+
+def _scaled_pair(op: str) -> Callable[..., ArrayRef]:
+    def rule(
+        tx: TraceContext, self: object, tensor1: object, tensor2: object, *, value: object = 1
+    ) -> ArrayRef:
+        return write(tx, self, scaled_pair(tx, op, self, tensor1, tensor2, value))
+
+    return rule
+
+
+for _name, _op in SCALED_PAIRS.items():
+    TABLE.method(f"{_name}_")(_scaled_pair(_op))
+
+
 @TABLE.method("clamp_", "clip_")
 def clamp_(tx: TraceContext, self: object, min: object = None, max: object = None) -> ArrayRef:
     return write(tx, self, clamp_var(tx, self, min, max))
+
+
+@TABLE.method("clamp_min_")
+def clamp_min_(tx: TraceContext, self: object, min: object) -> ArrayRef:
+    return clamp_(tx, self, min)
+
+
+@TABLE.method("clamp_max_")
+def clamp_max_(tx: TraceContext, self: object, max: object) -> ArrayRef:
+    return clamp_(tx, self, None, max)
 
 
 @TABLE.method("relu_")
@@ -130,8 +163,15 @@ for _name, _op in KEEPING.items():
     TABLE.method(f"{_name}_")(_keeping(_op))
 
 
-@TABLE.method(
-    "requires_grad_", "backward", "register_hook", "retain_grad", "share_memory_", "set_", "resize_"
-)
+@TABLE.method("requires_grad_")
+def requires_grad_(tx: TraceContext, self: object, requires_grad: object = True) -> ArrayRef:
+    """Where it changes nothing."""
+    x = need_tensor(self)
+    if not torch.is_grad_enabled() or requires(tx, x.var) is not requires_grad:
+        raise Unsupported("requires_grad_ that changes a tensor")
+    return x
+
+
+@TABLE.method("register_hook", "retain_grad", "share_memory_", "set_", "resize_")
 def not_captured(tx: TraceContext, self: object, *args: object, **kwargs: object) -> Any:
     raise Unsupported("a method that changes what autograd or the storage knows of a tensor")

@@ -229,3 +229,14 @@ def write(tx: TraceContext, target: object, value: Var) -> ArrayRef:
     if value.ndim > ref.ndim:
         raise Unsupported("an in-place operation that would change the tensor's shape")
     return write_array(tx, ref, convert(tx, value, ref.dtype))
+
+
+def into(tx: TraceContext, out: object, value: Var) -> ArrayRef:
+    """A result, written to ``out`` where that is given: a tensor of its dtype and shape."""
+    if out is None:
+        return tensor(value)
+    ref = need_tensor(out)
+    alike = len(ref.shape) == value.ndim and all(map(same, ref.shape, value.shape))
+    if ref.dtype != value.dtype or not alike:
+        raise Unsupported("out= of another dtype or shape")
+    return write(tx, ref, value)

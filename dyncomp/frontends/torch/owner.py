@@ -12,7 +12,7 @@ from ..base import ArrayOwner, Autograd
 from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
-from .training import function
+from .training import function, spent
 
 _USER_DEFINED = 256  # NumPy's own types have smaller numbers (``NPY_USERDEF``)
 
@@ -82,9 +82,7 @@ _storage_uses = getattr(torch._C, "_storage_Use_Count", lambda _: 0)
 
 def _wrote(tensors: Sequence[Any]) -> None:
     """Tell autograd that compiled code has written into tensors (their version counters)."""
-    for tensor in tensors:
-        if not tensor.is_inference():
-            torch.autograd.graph.increment_version(tensor)
+    torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
 
 
 OWNER = ArrayOwner(
@@ -100,5 +98,5 @@ OWNER = ArrayOwner(
     taken=_taken,
     devices=LIBRARY,
     threads="torch",
-    autograd=Autograd(function),
+    autograd=Autograd(function, spent),
 )

@@ -26,6 +26,7 @@ from .operands import (
     checked_number,
     contiguous,
     convert,
+    into,
     need_tensor,
     only_defaults,
     ordered,
@@ -327,20 +328,40 @@ def pow(tx: TraceContext, input: object, exponent: object, *, out: object = None
     return tensor(power_var(tx, input, exponent))
 
 
-@TABLE.both("addcmul")
-def addcmul(
-    tx: TraceContext,
-    input: object,
-    tensor1: object,
-    tensor2: object,
-    *,
-    value: object = 1,
-    out: object = None,
-) -> ArrayRef:
-    only_defaults(out=out)
-    if value != 1 or any(need_tensor(v).dtype.itemsize == 2 for v in (input, tensor1, tensor2)):
-        raise Unsupported("addcmul in half precision or with value=")
-    return add(tx, input, mul(tx, tensor1, tensor2))
+def scaled_pair(
+    tx: TraceContext, op: str, input: object, tensor1: object, tensor2: object, value: Any
+) -> Var:
+    """``input + op(value * tensor1, tensor2)``; of halves it is rounded once."""
+    x, first, second = map(need_tensor, (input, tensor1, tensor2))
+    common = result_type(x, first)
+    if not common.is_float or not x.dtype == first.dtype == second.dtype:
+        raise Unsupported("addcmul or addcdiv of these dtypes")
+    wide = dtypes.float32 if common.itemsize == 2 else common
+    a, b, c = (to_var(tx, v, wide) for v in (x, first, second))
+    if type(value) not in (int, float) or value != 1:
+        b = pointwise(tx, "multiply", to_var(tx, value, wide), b)
+    return convert(tx, pointwise(tx, "add", a, pointwise(tx, op, b, c)), common)
+
+
+def _scaled_pair(op: str) -> Callable[..., ArrayRef]:
+    def rule(
+        tx: TraceContext,
+        input: object,
+        tensor1: object,
+        tensor2: object,
+        *,
+        value: object = 1,
+        out: object = None,
+    ) -> ArrayRef:
+        only_defaults(out=out)
+        return tensor(scaled_pair(tx, op, input, tensor1, tensor2, value))
+
+    return rule
+
+
+SCALED_PAIRS = {"addcmul": "multiply", "addcdiv": "divide"}
+for _name, _op in SCALED_PAIRS.items():
+    TABLE.both(_name)(_scaled_pair(_op))
 
 
 # -- comparison and logic ---------------------------------------------------------------------
@@ -565,12 +586,11 @@ def round(tx: TraceContext, input: object, *, decimals: int = 0, out: object = N
 # -- two tensors ------------------------------------------------------------------------------
 def _extreme(op: str) -> Callable[..., ArrayRef]:
     def rule(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
-        only_defaults(out=out)
         for value in (input, other):
             need_tensor(value)
         bools = _both_bool(input, other)
         chosen = {"maximum": "logical_or", "minimum": "logical_and"}[op] if bools else op
-        return tensor(arithmetic(tx, chosen, input, other, result_type(input, other)))
+        return into(tx, out, arithmetic(tx, chosen, input, other, result_type(input, other)))
 
     return rule
 
@@ -601,8 +621,12 @@ def atan2(tx: TraceContext, input: object, other: object, *, out: object = None)
 
 @TABLE.both("lerp")
 def lerp(tx: TraceContext, input: object, end: object, weight: Any, *, out: object = None) -> ArrayRef:
-    """By torch's two formulas, each exact at its own end (ATen/native/Lerp.h)."""
     only_defaults(out=out)
+    return tensor(lerp_var(tx, input, end, weight))
+
+
+def lerp_var(tx: TraceContext, input: object, end: object, weight: Any) -> Var:
+    """By torch's two formulas, each exact at its own end (ATen/native/Lerp.h)."""
     x, y = need_tensor(input), need_tensor(end)
     if not x.dtype.is_float or x.dtype != y.dtype or x.dtype.itemsize == 2:
         raise Unsupported("lerp of these dtypes")
@@ -617,7 +641,7 @@ def lerp(tx: TraceContext, input: object, end: object, weight: Any, *, out: obje
     low = pointwise(tx, "less", pointwise(tx, "abs", w), to_var(tx, 0.5, x.dtype))
     found = pointwise(tx, "where", low, near, far)
     spread = [broadcast_to(tx, v, found.shape) for v in (x.var, y.var, w)]
-    return tensor(ordered(tx, found, spread))
+    return ordered(tx, found, spread)
 
 
 # -- selection --------------------------------------------------------------------------------

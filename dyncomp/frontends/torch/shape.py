@@ -15,6 +15,7 @@ from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
 from .formats import is_channels_last
 from .gradients import detached, requires
+from .library import torch
 from .operands import (
     as_own,
     axis_of,
@@ -520,7 +521,8 @@ TABLE.both("triu")(_triangle("triu"))
 @TABLE.both("clone")
 def clone(tx: TraceContext, input: object, *, memory_format: object = None) -> ArrayRef:
     """Keeps the order of the axes in memory."""
-    only_defaults(memory_format=memory_format)
+    if memory_format is not torch.preserve_format:
+        only_defaults(memory_format=memory_format)
     x = need_tensor(input)
     return tensor(dense_copy(tx, x.var))
 

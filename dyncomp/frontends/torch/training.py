@@ -125,3 +125,41 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
     made = type("CompiledGraph", (torch.autograd.Function,), members)
     # what Function.apply does besides is for functorch's transforms, under which nothing compiled runs
     return super(torch.autograd.Function, made).apply
+
+
+class _Spent(torch.autograd.Function):
+    """What a ``backward`` leaves of the history of a result: an error."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, anchor: Any) -> Any:
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        raise RuntimeError(_FREED)
+
+
+_FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+    "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+    "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
+    "if you need to access saved tensors after calling backward."
+)
+
+
+def spent(call: Callable[..., Any], places: Sequence[int], count: int) -> Callable[..., Any]:
+    """See :class:`~dyncomp.frontends.base.Autograd`."""
+    anchor = torch.zeros((), requires_grad=True)
+    mark = super(torch.autograd.Function, _Spent).apply
+
+    if count == 1:
+        return lambda *args: mark(call(*args), anchor)
+
+    def marking(*args: Any) -> Any:
+        results = list(call(*args))
+        for place in places:
+            results[place] = mark(results[place], anchor)
+        return tuple(results)
+
+    return marking

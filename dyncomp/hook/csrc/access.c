@@ -349,9 +349,12 @@ access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value)
     if (!PyDict_Check(dict) || Py_IS_TYPE(dict, &PyODict_Type)) {
         return NULL;
     }
-    Py_ssize_t position = 0;
+    Py_ssize_t position = PyDict_GET_SIZE(dict);
     PyObject *key = NULL, *value = NULL;
-    for (Py_ssize_t i = 0; PyDict_Next(dict, &position, &key, &value); i++) {
+    /* nothing lies behind as many places as there are entries: no place before is empty */
+    Py_ssize_t first = PyDict_Next(dict, &position, &key, &value) ? 0 : index;
+    position = first;
+    for (Py_ssize_t i = first; PyDict_Next(dict, &position, &key, &value); i++) {
         if (i == index) {
             return Py_NewRef(want_value ? value : key);
         }

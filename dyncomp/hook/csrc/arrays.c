@@ -2,6 +2,7 @@
 #include "hook.h"
 
 #define FREE_DIM (-1)
+#define FEW_ARRAYS 32
 #define FREE_STRIDE NPY_MIN_INTP
 
 /* -- NumPy arrays ------------------------------------------------------------------------- */
@@ -443,14 +444,56 @@ memory_of(PyObject *obj, uintptr_t *low, uintptr_t *high)
     return tensor_extent(obj, low, high);
 }
 
-bool
-arrays_disjoint(PyObject *a, PyObject *b)
+typedef struct {
+    uintptr_t low, high;
+    bool written;
+} Extent;
+
+static int
+by_address(const void *a, const void *b)
 {
-    uintptr_t a_low, a_high, b_low, b_high;
-    if (!memory_of(a, &a_low, &a_high) || !memory_of(b, &b_low, &b_high)) {
+    uintptr_t first = ((const Extent *)a)->low, second = ((const Extent *)b)->low;
+    return (first > second) - (first < second);
+}
+
+/* spec: the registers of arrays, and numbers of those that must share no memory with any other */
+bool
+arrays_disjoint(PyObject *spec, PyObject **regs)
+{
+    PyObject *arrays = PyTuple_GET_ITEM(spec, 0), *written = PyTuple_GET_ITEM(spec, 1);
+    Py_ssize_t count = PyTuple_GET_SIZE(arrays);
+    Extent few[FEW_ARRAYS], *extents = few;
+    if (count > FEW_ARRAYS && (extents = PyMem_Malloc((size_t)count * sizeof(Extent))) == NULL) {
         return false;
     }
-    return a_high <= b_low || b_high <= a_low || a_low == a_high || b_low == b_high;
+    bool known = true;
+    for (Py_ssize_t k = 0; k < count && known; k++) {
+        PyObject *array = regs[PyLong_AsLong(PyTuple_GET_ITEM(arrays, k))];
+        known = memory_of(array, &extents[k].low, &extents[k].high);
+        extents[k].written = false;
+    }
+    for (Py_ssize_t m = 0; m < PyTuple_GET_SIZE(written); m++) {
+        extents[PyLong_AsSsize_t(PyTuple_GET_ITEM(written, m))].written = true;
+    }
+    if (known) {
+        qsort(extents, (size_t)count, sizeof(Extent), by_address);
+    }
+    uintptr_t reach = 0, reach_written = 0; /* how far the memory goes of what begins before */
+    for (Py_ssize_t k = 0; k < count && known; k++) {
+        Extent here = extents[k];
+        if (here.low == here.high) {
+            continue;
+        }
+        known = here.low >= (here.written ? reach : reach_written);
+        reach = here.high > reach ? here.high : reach;
+        if (here.written && here.high > reach_written) {
+            reach_written = here.high;
+        }
+    }
+    if (extents != few) {
+        PyMem_Free(extents);
+    }
+    return known;
 }
 
 /* what: 0 int, 1 dim, 2 stride (bytes), 3 size, 4 len, 5 tensor dim, 6 tensor stride (elements) */

@@ -48,7 +48,7 @@ void *array_facts_new(PyObject *spec);
 bool array_matches(const void *facts, PyObject *value);
 void *tensor_facts_new(PyObject *spec);
 bool tensor_matches(const void *facts, PyObject *value);
-bool arrays_disjoint(PyObject *a, PyObject *b);
+bool arrays_disjoint(PyObject *spec, PyObject **regs);
 bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
 PyObject *regions_setup(void);
 bool breaks_are_errors(bool outside);

@@ -248,22 +248,6 @@ code_is(Instr *i, PyObject *value)
 }
 
 static bool
-disjoint(PyObject *spec, PyObject **regs)
-{
-    PyObject *arrays = PyTuple_GET_ITEM(spec, 0), *mutated = PyTuple_GET_ITEM(spec, 1);
-    for (Py_ssize_t m = 0; m < PyTuple_GET_SIZE(mutated); m++) {
-        Py_ssize_t written = PyLong_AsSsize_t(PyTuple_GET_ITEM(mutated, m));
-        PyObject *target = regs[PyLong_AsLong(PyTuple_GET_ITEM(arrays, written))];
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(arrays); k++) {
-            if (k != written && !arrays_disjoint(target, regs[PyLong_AsLong(PyTuple_GET_ITEM(arrays, k))])) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool
 global_missing(const GuardEnv *env, PyObject *name)
 {
     return env->globals != NULL && names_are_plain(env->globals) && access_in_dict(env->globals, name) == 0;
@@ -306,7 +290,7 @@ check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
     case OP_SYMBOL: return symbol_value(regs[i->reg], i->b & 15, i->b >> 4, &symbols[i->a]);
     case OP_GLOBAL_MISSING: return global_missing(env, i->obj);
     case OP_CONDITION: return condition_holds(i->aux, symbols);
-    case OP_DISJOINT: return disjoint(i->obj, regs) == (i->a != 0);
+    case OP_DISJOINT: return arrays_disjoint(i->obj, regs) == (i->a != 0);
     case OP_ERRSTATE: return errstate_read() == i->a;
     case OP_CLASS: return class_is(i->obj, &i->version);
     case OP_DICT: return dict_is(i->obj, &i->version);
