@@ -665,3 +665,17 @@ def test_random_aliasing(seed):
         return
     if np.isfinite(wanted).all() and np.abs(wanted).max() < 1e4:
         np.testing.assert_allclose(dyncomp.grad(space["f"])(x), wanted, rtol=1e-5, atol=1e-5, err_msg=text)
+
+
+def test_a_vector_written_to_memory_that_it_overlaps() -> None:
+    """NumPy reads elements that it has written: no derivative, rather than a wrong one."""
+
+    def loss(x: np.ndarray) -> float:
+        m = np.outer(x, x)
+        if float(m[0, 0]) > 1e9:
+            return 0.0
+        m[1] = m[:, 2]
+        return float((m**2).sum())
+
+    with pytest.raises(dyncomp.NotDifferentiableError, match="overlaps"):
+        dyncomp.grad(loss)(np.array([1.0, 2.0, 3.0, 4.0]))

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import Unsupported
 from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Loc, Node, OpTable, Var, ViewOf, same_shape
 from ..graph.rewrite import Rebuilder, emit_reshape, frozen_key, strides_agree, with_strides
+from ..prims.layout import view_offset
 from ..prims.markers import STOP
 from ..prims.opdef import Marker
 from ..symbolic.integers import Dim, hint, same
@@ -315,22 +316,10 @@ def _is_stopped(alias: _Alias | None) -> bool:
 
 
 def _view_offset(node: Node, parent: ArrayType) -> Dim:
-    params = node.kwargs
-    if node.op == "strided_slice":
-        total: Dim = 0
-        for start, stride in zip(params["starts"], parent.strides):
-            total = total + start * stride
-        return total
-    if node.op == "diagonal":
-        offset = params["offset"]
-        if offset >= 0:
-            return offset * parent.strides[params["axis2"]]
-        return -offset * parent.strides[params["axis1"]]
-    if node.op == "as_strided":
-        return params["offset"]
-    if node.op in ("transpose", "reshape", "broadcast_in_dim") or node.op == STOP:
-        return 0
-    raise Unsupported(f"an output that is a {node.op} view")
+    found = 0 if node.op == STOP else view_offset(node, parent)
+    if found is None:
+        raise Unsupported(f"an output that is a {node.op} view")
+    return found
 
 
 def _is_whole(parent: Var, params: dict[str, Any]) -> bool:

@@ -569,12 +569,22 @@ def write(target: Any, value: Any) -> None:
     plain = value
     if is_tracked(value):
         slot, plain = slot_of(value), value.plain
+        if target.ndim == 1 and _is_read_late(target.plain, plain):
+            raise lost(tape, "a write of a part of an array to another part of it that overlaps it,")
     elif tracked_in(value, []):
         value = apply(tape, np.array, (value,), {})
         slot, plain = slot_of(value), value.plain
     before_write(target)
     target.plain[...] = plain
     wrote(target, slot)
+
+
+def _is_read_late(target: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> bool:
+    """Whether NumPy may write to elements of ``value`` before it reads them: it makes a copy first, but not
+    for vectors whose steps have one sign, which it goes through from the end that is right for equal ones."""
+    if value.ndim == 0 or value.strides[-1] == target.strides[0]:
+        return False
+    return value.strides[-1] * target.strides[0] > 0 and np.shares_memory(target, value)
 
 
 def before_write(target: Any) -> None:

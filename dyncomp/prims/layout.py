@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dtypes import DType
-from ..graph.ir import ArrayType, contiguous_strides
+from ..graph.ir import ArrayType, Node, contiguous_strides
 from ..symbolic.integers import Dim, SymInt, product, same
 
 Dims = tuple[Dim, ...]
@@ -277,3 +277,25 @@ def _match_group(
 
 def _is_run(group: Sequence[tuple[Dim, Dim]]) -> bool:
     return all(dims_equal(outer[1], inner[0] * inner[1]) for outer, inner in zip(group, group[1:]))
+
+
+def view_offset(node: Node, parent: ArrayType) -> Dim | None:
+    """Elements of memory between the first of ``parent`` and the first of a view of it; ``None`` where that
+    is not known."""
+    params = node.kwargs
+    if node.op == "strided_slice":
+        total: Dim = 0
+        for start, stride in zip(params["starts"], parent.strides):
+            total = total + start * stride
+        return total
+    if node.op == "diagonal":
+        offset: Dim = params["offset"]
+        return (
+            offset * parent.strides[params["axis2"]]
+            if offset >= 0
+            else -offset * parent.strides[params["axis1"]]
+        )
+    if node.op == "as_strided":
+        given: Dim = params["offset"]
+        return given
+    return 0 if node.op in ("transpose", "reshape", "broadcast_in_dim") else None

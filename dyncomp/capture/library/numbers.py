@@ -171,12 +171,10 @@ def _extreme(
         and any(isinstance(i, NumberValue) for i in items)
     ):
         return python_call(tracer, min if relation == "<" else max, items)
-    if key is None and any(isinstance(i, ArrayValue) for i in items) and all(map(_is_float, items)):
-        return functools.reduce(lambda best, item: _chosen(tracer, relation, best, item), items)
     if key is None and all(_whole(i) for i in items) and any(isinstance(i, SymIntValue) for i in items):
         choose = sym_min if relation == "<" else sym_max
         return tracer.wrap_result(functools.reduce(choose, [i.for_rule(tracer) for i in items]))
-    if key is None and all(i.pytype is float for i in items) and any(map(_is_computed_float, items)):
+    if key is None and all(map(_is_float, items)) and any(map(_is_computed_float, items)):
         return _extreme_float(tracer, relation, items)
     return items[_best(tracer, relation, keyed, -1)]
 
@@ -207,17 +205,8 @@ def _best(tracer: Tracer, relation: str, keyed: list[Value], best: int) -> int:
 
 def _is_float(value: Value) -> bool:
     """Whether a value is a Python float: known, from outside, or made by the graph."""
-    number = isinstance(value, ArrayValue) and value.ref.kind == "python"
-    return value.pytype is float and (number or value.is_const or isinstance(value, NumberValue))
-
-
-def _chosen(tracer: Tracer, relation: str, best: Value, item: Value) -> Value:
-    """``item`` where it is less (or greater) than ``best``, else that."""
-    ops = tracer.tx.ops
-    first, second = (tracer.float_variable(value) for value in (best, item))
-    is_better = ops.less(second, first) if relation == "<" else ops.greater(second, first)
-    found = ops.where(is_better, second, first)
-    return tracer.wrap_result(ArrayRef(found, "python", tracer.config.frontends[0].name))
+    known = value.is_const or isinstance(value, NumberValue)
+    return value.pytype is float and (known or _is_computed_float(value))
 
 
 def _is_settled(value: Value) -> bool:

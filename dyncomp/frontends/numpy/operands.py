@@ -13,9 +13,9 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Literal, Var, same_shape
-from ...prims.layout import is_fortran, is_zero, k_order_axes, sorted_axes
+from ...prims.layout import is_fortran, is_zero, k_order_axes, sorted_axes, view_offset
 from ...symbolic.integers import Dim, SymInt, same
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, memory_of
 from ..extents import check_extent
 from . import promote
 
@@ -348,8 +348,48 @@ def write(tx: TraceContext, target: ArrayRef, var: Var) -> ArrayRef:
     if target.readonly:
         raise Unsupported("assignment destination is read-only")
     _check_part_views(tx, target.var)
+    _refuse_own_elements(tx, target.var, var)
     tx.builder.emit("copy_", target.var, broadcast_to(tx, var, target.shape))
     return target
+
+
+def _refuse_own_elements(tx: TraceContext, target: Var, value: Var) -> None:
+    """NumPy copies what it assigns to overlapping memory first, but for vectors whose steps have one sign:
+    these it goes through from one end, so that it may read elements that it has written."""
+    if target.ndim != 1 or value.ndim != 1 or memory_of(tx.builder, value) != memory_of(tx.builder, target):
+        return
+    to, start, step = target.type.strides[0], _place(tx, target), value.type.strides[0]
+    if same(to, step):
+        return
+    first = _place(tx, value)
+    known = all(type(n) is int for n in (to, start, step, first, target.shape[0]))
+    if not known or _reads_what_it_wrote(start, to, first, step, target.shape[0]):  # type: ignore[arg-type]
+        raise Unsupported("an assignment of a vector to one that overlaps it with other steps")
+
+
+def _place(tx: TraceContext, var: Var) -> Dim | None:
+    """The first element of a view, counted in elements from that of the memory that it is a view of."""
+    total: Dim = 0
+    node = tx.builder.producer(var)
+    while node is not None and getattr(tx.builder.table[node.op], "is_view", False):
+        (parent,) = node.inputs
+        found = view_offset(node, parent.type)
+        if found is None:
+            return None
+        total = total + found
+        node = tx.builder.producer(parent)
+    return total
+
+
+def _reads_what_it_wrote(start: int, to: int, first: int, step: int, count: int) -> bool:
+    if to * step <= 0:
+        return False
+    steps = np.arange(count)
+    written, read = start + steps * to, first + steps * step
+    # backwards where the value begins before the target and reaches into it
+    order = steps[::-1] if first < start < first + count * step else steps
+    when = dict(zip(written[order].tolist(), range(count)))
+    return any(when.get(place, count) < now for now, place in enumerate(read[order].tolist()))
 
 
 def _check_part_views(tx: TraceContext, target: Var) -> None:

@@ -66,3 +66,28 @@ def test_places_of_a_matrix_are_columns_of_one_array(ask) -> None:
             assert np.array_equal(mine, plain)
             assert mine.strides == plain.strides
         assert np.may_share_memory(*found)
+
+
+@pytest.mark.parametrize("case", range(25))
+def test_vectors_written_to_memory_that_they_overlap(case: int) -> None:
+    """NumPy makes no copy of these first, and may read what it has written."""
+    rng = np.random.default_rng(case)
+    a, c = (int(n) for n in rng.integers(0, 10, 2))
+    b, d = (int(n) for n in rng.choice([-2, -1, 1, 2, 3], 2))
+    row, column = (int(n) for n in rng.integers(0, 6, 2))
+
+    def vector(x: np.ndarray) -> np.ndarray:
+        v = x.ravel() * 1.0
+        count = min(len(v[a::b]), len(v[c::d]))
+        v[a::b][:count] = v[c::d][:count]
+        return v
+
+    def matrix(x: np.ndarray) -> np.ndarray:
+        m = x * 1.0
+        m[row] = m[:, column]
+        m[column, row:] = m[row:, column]
+        return m
+
+    x = rng.standard_normal((6, 6))
+    for function in (vector, matrix):
+        np.testing.assert_array_equal(dyncomp.compile(function)(x), function(x))
