@@ -1,12 +1,17 @@
-"""``python -m bench.training [NAME ...]``: training steps of PyTorch modules (``TRAINING.md``).
+"""``python -m bench.training [NAME ...]``: training steps of PyTorch modules (``TRAINING.md``,
+``TRAINING_TWO_THREADS.md``).
 
 A step is loss, ``backward()`` and dropping the gradients, with the optimizer left out. Each module and engine
 runs in a process of its own, beside eager torch in turn; medians count. Gradients are compared with eager's.
+
+With ``--whole`` (``TRAINING_STEPS.md``) a step is a function that drops the gradients, computes the loss, calls
+``backward()`` and lets AdamW (``foreach``, as eager does best) step, compiled as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import datetime
 import json
 import math
@@ -21,7 +26,7 @@ from typing import Any
 from . import machine
 from .training_cases import CASES
 
-REPORT = pathlib.Path(__file__).resolve().parent / "TRAINING.md"
+FOLDER = pathlib.Path(__file__).resolve().parent
 ENGINES = ("dyncomp", "torch.compile")
 LIMIT = 300  # seconds for a module and engine
 
@@ -72,12 +77,54 @@ def worker(name: str, engine: str, seconds: float) -> dict[str, Any]:
     return {"first": first, "error": error, **middle}
 
 
-def measured(name: str, engine: str, threads: int, seconds: float) -> dict[str, Any]:
+def whole(name: str, engine: str, seconds: float) -> dict[str, Any]:
+    """Two copies of the module take the same steps: one compiled, one in eager torch. The error is that of the loss
+    after ten of them."""
+    import torch
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    torch.manual_seed(0)
+    module, loss, inputs = CASES[name]()
+
+    def made(own: Any) -> Any:
+        optimizer = torch.optim.AdamW(own.parameters(), lr=1e-4, foreach=True)
+
+        def step(*given: Any) -> Any:
+            optimizer.zero_grad()
+            found = loss(own, *given)
+            found.backward()
+            optimizer.step()
+            return found
+
+        return step
+
+    plain = made(copy.deepcopy(module))
+    compiled = _compiled(engine, made(module))
+    start = time.perf_counter()
+    compiled(*inputs)
+    compiled(*inputs)  # the first made the optimizer's state
+    first = time.perf_counter() - start
+    plain(*inputs), plain(*inputs)
+    for _ in range(8):
+        expected, found = float(plain(*inputs)), float(compiled(*inputs))
+    times: dict[str, list[float]] = {"eager": [], "compiled": []}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times["eager"]) < 5:
+        for kind, function in (("eager", plain), ("compiled", compiled)):
+            start = time.perf_counter()
+            function(*inputs)
+            times[kind].append(time.perf_counter() - start)
+    middle = {kind: statistics.median(given) for kind, given in times.items()}
+    return {"first": first, "error": abs(found - expected) / abs(expected), **middle}
+
+
+def measured(name: str, engine: str, threads: int, seconds: float, is_whole: bool) -> dict[str, Any]:
     environment = {
         **os.environ,
         **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "DYNCOMP_NUM_THREADS"), str(threads)),
     }
     command = [sys.executable, "-m", "bench.training", "--worker", name, engine, "--seconds", str(seconds)]
+    command += ["--whole"] * is_whole
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -88,15 +135,17 @@ def measured(name: str, engine: str, threads: int, seconds: float) -> dict[str, 
     return answer
 
 
-def page(rows: list[tuple[str, dict[str, dict[str, Any]]]], command: str, threads: int) -> str:
+def page(
+    rows: list[tuple[str, dict[str, dict[str, Any]]]], command: str, threads: int, is_whole: bool
+) -> str:
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     versions = machine.versions()
     lines = [
-        "# Training steps",
+        "# Whole training steps" if is_whole else "# Training steps",
         "",
         f"`{command}`, {date}, {threads} thread(s) of {machine.processor()}. {versions}.",
         "",
-        (__doc__ or "").split("\n\n", 1)[1].strip().replace("\n", " "),
+        (__doc__ or "").split("\n\n")[2 if is_whole else 1].strip().replace("\n", " "),
         "",
         "| module | eager, ms | dyncomp | torch.compile | against it | first, s | its, s | largest error |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -132,19 +181,23 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.training")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--worker", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args(arguments)
     if options.worker:
-        print(json.dumps(worker(*options.names, options.seconds)))
+        print(json.dumps((whole if options.whole else worker)(*options.names, options.seconds)))
         return 0
     rows = []
     for name in options.names or CASES:
-        found = {e: measured(name, e, options.threads, options.seconds) for e in ENGINES}
+        found = {e: measured(name, e, options.threads, options.seconds, options.whole) for e in ENGINES}
         print(name, found, flush=True)
         rows.append((name, found))
     command = " ".join(["python -m bench.training", *arguments])
-    REPORT.write_text(page(rows, command, options.threads), encoding="utf-8")
+    report = "TRAINING_STEPS.md" if options.whole else "TRAINING.md"
+    if options.threads == 2:
+        report = report.replace(".md", "_TWO_THREADS.md")
+    (FOLDER / report).write_text(page(rows, command, options.threads, options.whole), encoding="utf-8")
     return 0
 
 

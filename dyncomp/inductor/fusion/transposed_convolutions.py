@@ -20,8 +20,6 @@ from ..lowering.convolve import MOST_DIMENSIONS
 
 # Phases from which on the pieces are too small.
 MOST_PHASES = 16
-# Elements of the kernels from which on it matters that they are copied, and places for which it pays even so.
-MANY_ELEMENTS, LEAST_PLACES = 1 << 16, 256
 
 
 def as_convolutions(graph: Graph, table: OpTable) -> Graph:
@@ -77,9 +75,6 @@ class _Phases(Transformer):
             return None
         several = math.prod(stride) > 1
         if several and (last or math.prod(stride) > MOST_PHASES or any(d != 1 for d in dilation)):
-            return None
-        places = math.prod(d for d in (x.shape[0], *shape[2:]) if type(d) is int) // math.prod(stride)
-        if math.prod(d for d in w.shape if type(d) is int) > MANY_ELEMENTS and places < LEAST_PLACES:
             return None
         sizes = zip(x.shape[2:], w.shape[2:], shape[2:], stride, params["padding"], dilation)
         axes = [_phases(*numbers) for numbers in sizes]
