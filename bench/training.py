@@ -4,8 +4,9 @@
 A step is loss, ``backward()`` and dropping the gradients, with the optimizer left out. Each module and engine
 runs in a process of its own, beside eager torch in turn; medians count. Gradients are compared with eager's.
 
-With ``--whole`` (``TRAINING_STEPS.md``) a step is a function that drops the gradients, computes the loss, calls
-``backward()`` and lets AdamW (``foreach``, as eager does best) step, compiled as it is.
+With ``--whole`` (``TRAINING_STEPS.md``) a step is a function that drops the gradients, computes the loss,
+calls ``backward()`` and lets AdamW (``foreach``, as eager does best) step, compiled as it is. The error is
+that of the loss after ten steps.
 """
 
 from __future__ import annotations
@@ -78,8 +79,7 @@ def worker(name: str, engine: str, seconds: float) -> dict[str, Any]:
 
 
 def whole(name: str, engine: str, seconds: float) -> dict[str, Any]:
-    """Two copies of the module take the same steps: one compiled, one in eager torch. The error is that of the loss
-    after ten of them."""
+    """Two copies of the module take the same steps: one compiled, one in eager torch."""
     import torch
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
