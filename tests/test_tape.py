@@ -162,9 +162,10 @@ def test_breaks(f):
     found = dyncomp.grad(f)(X)
     assert type(found) is np.ndarray
     np.testing.assert_allclose(found, numeric(f), rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(dyncomp.grad(f)(X), found)
+    # not bit by bit: more and more of the program is captured
+    np.testing.assert_allclose(dyncomp.grad(f)(X), found, rtol=1e-14)
     value, again = dyncomp.value_and_grad(f)(X)
-    np.testing.assert_array_equal(again, found)
+    np.testing.assert_allclose(again, found, rtol=1e-14)
     assert value == f(X) and not type(value).__module__.startswith("dyncomp")
 
 

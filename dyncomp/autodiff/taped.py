@@ -331,7 +331,8 @@ def _should_follow(code: types.CodeType) -> bool:
 
 def _on_miss(function: types.FunctionType, args: object, config: object) -> _hook.Entry:
     code = with_stand_ins(function.__code__, function.__globals__, _FOLLOWED, _stand_in_for)
-    code = with_iterations(code, function)
+    if _should_follow(function.__code__):  # not of what asks for the derivative, where variables are opened
+        code = with_iterations(code, function)
     return _hook.Entry(None, code=code, needs_hook=True)
 
 

@@ -86,15 +86,15 @@ def make(k):
     return f
 
 stop = threading.Event()
+many = {"accumulated_recompile_limit": 10**9}  # all are functions of one code
 def compile_on():
-    many = {"accumulated_recompile_limit": 10**9}
     while not stop.is_set():
         assert dyncomp.compile(make(2), backend=BACKEND, options=many)(np.ones(3))[0] == 3
 
 busy = [threading.Thread(target=compile_on) for _ in range(2)]
 for thread in busy:
     thread.start()
-g = dyncomp.compile(make(3), backend=BACKEND)
+g = dyncomp.compile(make(3), backend=BACKEND, options=many)
 g(np.ones(4))
 ends = []
 def fork():
@@ -102,7 +102,7 @@ def fork():
         child = os.fork()
         if child == 0:
             good = g(np.ones(4))[0] == 4 and g(np.ones((2, 2)))[0, 0] == 4
-            good = good and dyncomp.compile(make(5), backend=BACKEND)(np.ones(7))[0] == 6
+            good = good and dyncomp.compile(make(5), backend=BACKEND, options=many)(np.ones(7))[0] == 6
             os._exit(0 if good else 1)
         ends.append(os.waitpid(child, 0)[1])
 forking = threading.Thread(target=fork)
