@@ -391,6 +391,8 @@ static PyMethodDef functions[] = {
     {"text_of", loop_text_of, METH_O, "text_of(str or bytes) -> size of a character, address, length"},
     {"set_origin", set_origin, METH_VARARGS, "set_origin(code, original): the code carries on calls of the original"},
     {"set_profiled_as_written", set_profiled_as_written, METH_O, "set_profiled_as_written(bool) -> previous"},
+    {"set_tensor_view", tensor_view_set, METH_VARARGS,
+     "set_tensor_view(type, address): the function that reads tensors of a type, as one of DLPack's exchange table"},
     {"set_foreign_modules", foreign_set, METH_O, "set_foreign_modules(names): modules of other compilers"},
     {"show_get", foreign_show_get, METH_O, "show_get(function): what is seen as __get__ of compiled functions"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
@@ -431,7 +433,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in hook/__init__.py too. */
-#define INTERFACE_VERSION 7
+#define INTERFACE_VERSION 8
 
 static int
 module_exec(PyObject *module)

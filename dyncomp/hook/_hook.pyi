@@ -27,6 +27,7 @@ class GuardProgram:
 
     guards: tuple[Any, ...]
     num_outputs: int
+    steps: int | None  # of its shortcut, after it has held a few times
     def __init__(
         self,
         instructions: Sequence[tuple[int, int, int, int, Any, int]],
@@ -34,6 +35,8 @@ class GuardProgram:
         guards: tuple[Any, ...] = ...,
         outputs: Sequence[int] = ...,
     ) -> None: ...
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """The outputs, of a program that reads arguments alone. ``LookupError`` where they cannot be read."""
     def check(
         self,
         args: tuple[Any, ...],
@@ -277,6 +280,9 @@ def set_profiled_as_written(value: bool) -> bool:
 
 def show_get(function: Callable[..., Any]) -> None:
     """What is seen as ``__get__`` of the type of compiled functions; Python calls C's."""
+
+def set_tensor_view(type: type, address: int) -> None:
+    """The function that reads tensors of a type, as one of DLPack's exchange table."""
 
 def set_foreign_modules(names: tuple[str, ...]) -> None:
     """The modules of other compilers: C captures nothing below their frames."""

@@ -16,7 +16,7 @@ import keyword
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...frontends.base import ArrayRef, libraries_of
@@ -100,7 +100,7 @@ class Codegen:
         self.outputs: list[ArrayValue] = []
         self._memo: dict[int, str] = {}
         self._kept: list[Value] = []
-        self._loads: dict[Source, str] = {}
+        self.loads: dict[Source, str] = {}
         self._lists: dict[str, str] = {}  # of the keys or values of dicts
         self._symbols: set[str] = set()
         self._building: set[int] = set()
@@ -313,6 +313,19 @@ class Codegen:
             self.first_draw += 1
             self._kept_states = {name: (at + 1, keep) for name, (at, keep) in self._kept_states.items()}
 
+    def replace_reads(self, names: Collection[str], text: str) -> None:
+        """Put a statement in the place of the first of those that assign to ``names``, which only read."""
+        gone = [k for k, line in enumerate(self.prelude) if line.partition(" = ")[0] in names]
+        before = sum(k < self.first_draw for k in gone)
+        self.prelude[gone[0]] = text
+        for k in reversed(gone[1:]):
+            del self.prelude[k]
+        if self._drawn:
+            self.first_draw -= before - 1
+            self._kept_states = {
+                name: (at - before + 1, keep) for name, (at, keep) in self._kept_states.items()
+            }
+
     def keep_states(self) -> None:
         """Note the states of generators before the draws, as what is behind these may fail."""
         for place, text in reversed(self._kept_states.values()):
@@ -379,12 +392,12 @@ class Codegen:
             return self.parameters[source.index]
         if isinstance(source, (ConstSource, BuiltinSource, ModuleSource)):
             return self._fixed(source)
-        known = self._loads.get(source)
+        known = self.loads.get(source)
         if known is None:
             text = self._source_text(source)
             known = self.fresh("in")
             self._read(f"{known} = {text}")
-            self._loads[source] = known
+            self.loads[source] = known
         return known
 
     def namespace_of(self, target: str, cls: type | None) -> str:
@@ -488,7 +501,7 @@ class Codegen:
 
     def exists(self, value: Value) -> bool:
         """Whether the object of ``value`` is at hand: it came from outside, or something needed it."""
-        known = isinstance(value.source, LocalSource) or value.source in self._loads
+        known = isinstance(value.source, LocalSource) or value.source in self.loads
         return known or self.is_built(value)
 
     def release(self, variables: dict[str, Value], cells: dict[str, CellValue]) -> None:

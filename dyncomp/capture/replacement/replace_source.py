@@ -21,6 +21,7 @@ from ..values.drawn import DrawnArrayValue
 from ..values.number import NumberValue
 from .assembly import assemble_function
 from .codegen import Codegen
+from .reads import read_at_once
 from .release import release_dead
 
 _INDENT = "    "
@@ -41,6 +42,7 @@ def build_function(
     puts_back = bool(cg.kept) and (bool(conditions) or _may_fail_after_draw(cg, compiled))
     if puts_back:
         cg.keep_states()
+    read_at_once(cg, (*conditions, *call, *(text for text, _ in cg.body)))
     # rendering the graph's arguments and the conditions may have added loads: they come first
     guarded = [*cg.prelude, *conditions, *call]
     if cg.kept and not puts_back:

@@ -12,6 +12,7 @@ from ..base import ArrayOwner, Autograd
 from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
+from .tensor_memory import use_direct_views
 from .training import function, spent
 
 _USER_DEFINED = 256  # NumPy's own types have smaller numbers (``NPY_USERDEF``)
@@ -84,6 +85,8 @@ def _wrote(tensors: Sequence[Any]) -> None:
     """Tell autograd that compiled code has written into tensors (their version counters)."""
     torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
 
+
+use_direct_views()
 
 OWNER = ArrayOwner(
     torch.Tensor,

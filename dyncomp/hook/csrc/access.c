@@ -62,8 +62,7 @@ dict_get(PyObject *dict, PyObject *key)
     return Py_XNewRef(value);
 }
 
-/* The instance's dictionary if it has a real one. Borrowed. */
-static PyObject *
+PyObject *
 plain_dict(PyObject *obj)
 {
     PyTypeObject *type = Py_TYPE(obj);

@@ -310,6 +310,7 @@ try_entry(Entry *entry, const GuardEnv *env, Hit *hit)
     hit->registers = hit->stack;
     hit->heap = NULL;
     hit->filled = 0;
+    hit->outputs = NULL;
     if (guards == NULL) {
         return 1;
     }
@@ -322,7 +323,7 @@ try_entry(Entry *entry, const GuardEnv *env, Hit *hit)
         }
         hit->registers = hit->heap;
     }
-    if (guard_run(guards, env, hit->registers, &hit->filled) < 0) {
+    if (guard_run(guards, env, hit->registers, &hit->filled, &hit->outputs) < 0) {
         return 1;
     }
     hit_release(hit);
@@ -451,7 +452,7 @@ entry_call_target(Hit *hit, const GuardEnv *env)
             }
             return NULL;
         }
-        values[k + 1] = from >= 0 ? env->args[from] : hit->registers[entry->guards->outputs[-1 - from]];
+        values[k + 1] = from >= 0 ? env->args[from] : hit->registers[output_register(hit->outputs, -1 - from)];
     }
     PyObject *result
         = PyObject_Vectorcall(entry->target, values + 1, (size_t)n | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);

@@ -19,6 +19,8 @@
 /* New reference, or NULL for "not found / not readable without user code"; no exception is set. */
 PyObject *access_attr(PyObject *obj, PyObject *name);
 PyObject *access_instance(PyObject *obj, PyObject *name);
+/* The instance's dictionary if it has a real one. Borrowed. */
+PyObject *plain_dict(PyObject *obj);
 bool access_lacks_in_instance(PyObject *obj, PyObject *name);
 PyObject *access_type_attr(PyObject *type, PyObject *name);
 PyObject *access_item(PyObject *obj, PyObject *key, Py_ssize_t index);
@@ -48,6 +50,7 @@ void *array_facts_new(PyObject *spec);
 bool array_matches(const void *facts, PyObject *value);
 void *tensor_facts_new(PyObject *spec);
 bool tensor_matches(const void *facts, PyObject *value);
+PyObject *tensor_view_set(PyObject *module, PyObject *args);
 bool arrays_disjoint(PyObject *spec, PyObject **regs);
 bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
 PyObject *regions_setup(void);
@@ -77,9 +80,11 @@ typedef struct {
 } GuardEnv;
 
 typedef struct Instr Instr;
+typedef struct Shortcut Shortcut;
 
 typedef struct {
     PyObject_HEAD
+    vectorcallfunc vectorcall;
     Py_ssize_t num_instrs;
     Instr *instrs;
     int num_registers;
@@ -87,12 +92,21 @@ typedef struct {
     PyObject *guards; /* tuple, for people */
     int num_outputs;
     int *outputs; /* register numbers */
+    Shortcut *shortcut; /* or NULL, see shortcut.c */
+    uint32_t wait, patience; /* runs before the next is made */
 } GuardProgram;
 
 extern PyTypeObject GuardProgram_Type;
 /* Run the program. Returns -1 if all guards hold, else the number of the failing instruction.
-   registers[0 .. *filled) hold strong references that the caller releases, whatever the answer. */
-Py_ssize_t guard_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled);
+   registers[0 .. *filled) hold strong references that the caller releases, whatever the answer; output k is in
+   register outputs[k], or k where that is NULL. */
+Py_ssize_t guard_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled,
+                     const int **outputs);
+static inline int
+output_register(const int *outputs, int k)
+{
+    return outputs == NULL ? k : outputs[k];
+}
 PyObject *guard_opcodes(void);
 PyObject *object_layout(void);
 /* Index of the guard that an instruction belongs to (-1: an output). */
@@ -101,6 +115,16 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 int program_traverse(GuardProgram *self, visitproc visit, void *arg);
 int program_clear(GuardProgram *self);
 void program_dealloc(GuardProgram *self);
+
+/* -- shortcut.c ------------------------------------------------------------------------------ */
+#define SHORTCUT_LEAST 48 /* instructions of a program that has one */
+/* Whether all guards hold by the program's shortcut; then registers[k] is output k, a strong reference. */
+bool shortcut_holds(GuardProgram *program, const GuardEnv *env, PyObject **registers);
+/* All guards held, with these registers: perhaps make a shortcut. */
+void shortcut_learn(GuardProgram *program, PyObject **registers);
+void shortcut_drop(GuardProgram *program);
+int shortcut_steps(const Shortcut *shortcut);
+int shortcut_traverse(Shortcut *shortcut, visitproc visit, void *arg);
 
 #define STACK_REGISTERS 64
 
@@ -216,6 +240,7 @@ bool code_compatible(PyCodeObject *original, PyCodeObject *replacement, bool rai
 typedef struct {
     Entry *entry; /* strong */
     int filled;
+    const int *outputs; /* see guard_run */
     PyObject **registers;
     PyObject **heap; /* to free, or NULL */
     PyObject *stack[STACK_REGISTERS];

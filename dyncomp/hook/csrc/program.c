@@ -3,30 +3,8 @@
  * Loads write registers 0, 1, 2, ... in order and hold a strong reference; checks read them. Everything
  * about an instruction is verified when the program is made, so that running it only has to look at values.
  */
-#include "hook.h"
+#include "program.h"
 
-struct Instr {
-    uint16_t op;
-    int reg, a, b, guard;
-    PyObject *obj;
-    void *aux;
-    uint64_t version; /* of a class or dict when it was last found to be as it was */
-};
-
-/* name, reads register `reg` (checks) or `a` (loads): see INSTRUCTIONS in capture/guards/program.py */
-#define LOADS(X) \
-    X(LOAD_ARG) X(LOAD_CELL) X(LOAD_FREE_CELL) X(LOAD_GLOBAL) X(LOAD_BUILTIN) X(LOAD_GLOBALS) X(LOAD_CONST) \
-    X(ATTR) X(TYPE_ATTR) X(INSTANCE_ATTR) X(ITEM) X(DICT_KEY) X(DICT_VALUE) X(TYPE) X(CELL_CONTENTS) X(REFERENT)
-#define CHECKS(X) \
-    X(IS) X(IS_NOT) X(TYPE_IS) X(EQUALS) X(LEN) X(DICT_KEYS) X(DICT_HAS) X(DICT_LACKS) X(HASATTR) X(NOATTR) \
-    X(INSTANCE_HAS) X(INSTANCE_LACKS) X(CODE_IS) X(ARRAY) X(TENSOR) X(INT64) X(SAME) X(NOT_SAME) X(PYCHECK) \
-    X(SYMBOL)
-#define GLOBALS(X) X(GLOBAL_MISSING) X(CONDITION) X(DISJOINT) X(ERRSTATE) X(REGION) X(CLASS) X(DICT)
-
-#define AS_ENUM(name) OP_##name,
-enum { LOADS(AS_ENUM) FIRST_CHECK, BEFORE_CHECKS = FIRST_CHECK - 1, CHECKS(AS_ENUM) GLOBALS(AS_ENUM) NUM_OPS };
-
-#define MAX_SYMBOLS 256
 #define MAX_STACK 64
 
 PyObject *
@@ -199,8 +177,8 @@ cell_contents(PyObject *cell)
     return cell != NULL && PyCell_Check(cell) ? Py_XNewRef(PyCell_GET(cell)) : NULL;
 }
 
-static PyObject *
-load(const Instr *i, const GuardEnv *env, PyObject **regs)
+PyObject *
+guard_load(const Instr *i, const GuardEnv *env, PyObject **regs)
 {
     switch (i->op) {
     case OP_LOAD_ARG: return i->a < env->nargs ? Py_XNewRef(env->args[i->a]) : NULL;
@@ -261,8 +239,8 @@ in_instance(PyObject *value, PyObject *name)
     return found != NULL;
 }
 
-static inline bool
-check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
+bool
+guard_check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
 {
     switch (i->op) {
     case OP_ARRAY: return array_matches(i->aux, regs[i->reg]);
@@ -299,26 +277,42 @@ check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
     }
 }
 
-Py_ssize_t
-guard_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled)
+static Py_ssize_t
+run_all(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled)
 {
     int64_t symbols[MAX_SYMBOLS];
     Instr *instr = program->instrs, *end = instr + program->num_instrs;
     int n = 0;
     for (; instr < end; instr++) {
         if (instr->op < FIRST_CHECK) {
-            PyObject *value = load(instr, env, registers);
+            PyObject *value = guard_load(instr, env, registers);
             if (value == NULL) {
                 break;
             }
             registers[n++] = value;
         }
-        else if (!check(instr, env, registers, symbols)) {
+        else if (!guard_check(instr, env, registers, symbols)) {
             break;
         }
     }
     *filled = n;
     return instr == end ? -1 : instr - program->instrs;
+}
+
+Py_ssize_t
+guard_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled, const int **outputs)
+{
+    *outputs = program->outputs;
+    if (program->shortcut != NULL && shortcut_holds(program, env, registers)) {
+        *filled = program->num_outputs;
+        *outputs = NULL;
+        return -1;
+    }
+    Py_ssize_t failed = run_all(program, env, registers, filled);
+    if (failed < 0 && program->num_instrs >= SHORTCUT_LEAST) {
+        shortcut_learn(program, registers);
+    }
+    return failed;
 }
 
 /* -- building -------------------------------------------------------------------------------- */
@@ -527,6 +521,12 @@ int
 program_traverse(GuardProgram *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->guards);
+    if (self->shortcut != NULL) {
+        int stop = shortcut_traverse(self->shortcut, visit, arg);
+        if (stop) {
+            return stop;
+        }
+    }
     for (Py_ssize_t k = 0; k < self->num_instrs; k++) {
         Py_VISIT(self->instrs[k].obj);
     }
@@ -543,6 +543,7 @@ program_clear(GuardProgram *self)
     self->num_instrs = 0;
     self->instrs = NULL;
     self->num_outputs = 0;
+    shortcut_drop(self);
     Py_CLEAR(self->guards);
     for (Py_ssize_t k = 0; k < n; k++) {
         if (instrs[k].op == OP_CODE_IS) {

@@ -5,6 +5,7 @@ typedef struct {
     GuardEnv env;
     PyObject **registers;
     int filled;
+    const int *outputs;
     Py_ssize_t failed;
 } Run;
 
@@ -30,7 +31,7 @@ run_from_python(GuardProgram *self, PyObject *args, PyObject *kwargs, Run *run)
         PyErr_NoMemory();
         return -1;
     }
-    run->failed = guard_run(self, &run->env, run->registers, &run->filled);
+    run->failed = guard_run(self, &run->env, run->registers, &run->filled, &run->outputs);
     return 0;
 }
 
@@ -75,9 +76,42 @@ program_read(GuardProgram *self, PyObject *args, PyObject *kwargs)
     }
     PyObject *values = run.failed < 0 ? PyTuple_New(self->num_outputs) : Py_NewRef(Py_None);
     for (int k = 0; values != NULL && run.failed < 0 && k < self->num_outputs; k++) {
-        PyTuple_SET_ITEM(values, k, Py_NewRef(run.registers[self->outputs[k]]));
+        PyTuple_SET_ITEM(values, k, Py_NewRef(run.registers[output_register(run.outputs, k)]));
     }
     run_done(&run);
+    return values;
+}
+
+/* program(*args): a tuple of the outputs, of a program that reads nothing but arguments. */
+static PyObject *
+program_call(GuardProgram *self, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    PyObject *few[STACK_REGISTERS];
+    PyObject **registers = few;
+    GuardEnv env = {.args = args, .nargs = PyVectorcall_NARGS(nargsf)};
+    if (self->num_registers > STACK_REGISTERS) {
+        registers = PyMem_Malloc((size_t)self->num_registers * sizeof(PyObject *));
+        if (registers == NULL) {
+            return PyErr_NoMemory();
+        }
+    }
+    const int *outputs;
+    int filled;
+    Py_ssize_t failed = guard_run(self, &env, registers, &filled, &outputs);
+    PyObject *values = NULL;
+    if (failed >= 0) {
+        PyErr_Format(PyExc_LookupError, "what instruction %zd reads has gone", failed);
+    }
+    else {
+        values = PyTuple_New(self->num_outputs);
+    }
+    for (int k = 0; values != NULL && k < self->num_outputs; k++) {
+        PyTuple_SET_ITEM(values, k, Py_NewRef(registers[output_register(outputs, k)]));
+    }
+    release_registers(registers, filled);
+    if (registers != few) {
+        PyMem_Free(registers);
+    }
     return values;
 }
 
@@ -93,6 +127,22 @@ static PyObject *
 program_get_guards(GuardProgram *self, void *unused)
 {
     return self->guards == NULL ? PyTuple_New(0) : Py_NewRef(self->guards);
+}
+
+static PyObject *
+program_new_callable(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *made = program_new(type, args, kwargs);
+    if (made != NULL) {
+        ((GuardProgram *)made)->vectorcall = (vectorcallfunc)program_call;
+    }
+    return made;
+}
+
+static PyObject *
+program_get_steps(GuardProgram *self, void *unused)
+{
+    return self->shortcut == NULL ? Py_NewRef(Py_None) : PyLong_FromLong(shortcut_steps(self->shortcut));
 }
 
 static PyMethodDef methods[] = {
@@ -112,6 +162,7 @@ static PyMemberDef members[] = {
 
 static PyGetSetDef getset[] = {
     {"guards", (getter)program_get_guards, NULL, "the guards, for people", NULL},
+    {"steps", (getter)program_get_steps, NULL, "the number of steps of its shortcut, or None", NULL},
     {NULL},
 };
 
@@ -119,8 +170,10 @@ PyTypeObject GuardProgram_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyncomp.hook._hook.GuardProgram",
     .tp_doc = "A flat guard program; see guards.compile_guards.",
     .tp_basicsize = sizeof(GuardProgram),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_new = program_new,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(GuardProgram, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = program_new_callable,
     .tp_dealloc = (destructor)program_dealloc,
     .tp_traverse = (traverseproc)program_traverse,
     .tp_clear = (inquiry)program_clear,

@@ -410,6 +410,19 @@ instance_managed_dict(PyObject *obj)
 #endif
 }
 
+/* Where the address of that dictionary is, or, before 3.13, what says that there is none. */
+static inline PyObject **
+managed_dict_slot(PyObject *obj)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyObject **)&_PyObject_ManagedDictPointer(obj)->dict;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return (PyObject **)_PyObject_DictOrValuesPointer(obj);
+#else
+    return _PyObject_ManagedDictPointer(obj);
+#endif
+}
+
 static inline bool
 has_managed_dict(PyTypeObject *type)
 {

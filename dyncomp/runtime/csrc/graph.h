@@ -192,6 +192,7 @@ bool read_inputs(Frame& frame);
 bool run_pycall(Frame& frame, const Step& step);
 
 /* tensors.cpp: arrays of another library. */
+PyObject* use_direct_view(PyObject* module, PyObject* args);
 TensorApi* make_tensor_api(PyObject* spec);
 void free_tensor_api(TensorApi* api);
 int traverse_tensor_api(TensorApi* api, visitproc visit, void* arg);

@@ -243,6 +243,10 @@ PyMethodDef methods[] = {
     {"reduced_qr", reduced_qr, METH_O, "np.linalg.qr of a matrix of float64."},
     {"eigh", eigh, METH_O, "np.linalg.eigh of a matrix of float64, as a tuple."},
     {"eigvalsh", eigvalsh, METH_O, "np.linalg.eigvalsh of a matrix of float64."},
+    {"use_direct_view", use_direct_view, METH_VARARGS,
+     "use_direct_view(type, address, offset, tensors): read tensors by at::toDLPackNonOwning at this address, which is\n"
+     "given what is at an offset of the object; the address of a function for `_hook.set_tensor_view`, or 0 where it\n"
+     "does not give what DLPack's table does of these tensors."},
     {"transform_rows", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(transform_rows)), METH_FASTCALL,
      "transform_rows(ufunc, x, factor, out, axis): one of NumPy's Fourier transforms along an axis, into out."},
     {nullptr, nullptr, 0, nullptr},

@@ -3,6 +3,7 @@
  * include/dlpack/dlpack.h); CPU memory only. */
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <new>
 
 #define NO_IMPORT_ARRAY
@@ -53,6 +54,35 @@ struct DLPackExchangeAPI {
   int (*dltensor_from_py_object_no_sync)(void* object, DLTensor* out);
   int (*current_work_stream)(int32_t device_type, int32_t device_id, void** stream);
 };
+
+using View = int (*)(void* object, DLTensor* out);
+
+/* at::toDLPackNonOwning, which the table's function calls behind conversions that look the object's type up; and
+ * where a Python tensor has its at::Tensor. */
+using LibraryView = void (*)(const void* tensor, DLTensor* out);
+LibraryView library_view = nullptr;
+size_t tensor_offset = 0;
+
+int direct_view(void* object, DLTensor* out) {
+  try {
+    library_view(static_cast<const char*>(object) + tensor_offset, out);
+    return 0;
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "a tensor cannot be read");
+  }
+  return -1;
+}
+
+/* Whether two views are of the same memory. */
+bool same_view(const DLTensor& a, const DLTensor& b) {
+  if (a.data != b.data || a.byte_offset != b.byte_offset || a.ndim != b.ndim || a.dtype.code != b.dtype.code ||
+      a.dtype.bits != b.dtype.bits || a.dtype.lanes != b.dtype.lanes || a.device.device_type != b.device.device_type)
+    return false;
+  const auto same = [&](const int64_t* x, const int64_t* y) { return x && y && std::equal(x, x + a.ndim, y); };
+  return same(a.shape, b.shape) && same(a.strides, b.strides);
+}
 
 constexpr int32_t kCpu = 1;
 enum DTypeCode { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
@@ -120,6 +150,7 @@ struct TensorApi {
   PyObject* to_numpy = nullptr; /* None: no step returns arrays of the type */
   PyObject* taken = nullptr;
   const DLPackExchangeAPI* table = nullptr;
+  View view = nullptr; /* the table's, or a quicker one */
 };
 
 namespace {
@@ -144,9 +175,9 @@ const DLPackExchangeAPI* exchange_table(PyObject* type) {
   return table;
 }
 
-bool read_by_table(Frame& frame, int index, const Input& input, const DLPackExchangeAPI* table) {
+bool read_by_table(Frame& frame, int index, const Input& input, View view) {
   DLTensor tensor;
-  if (table->dltensor_from_py_object_no_sync(frame.args[index], &tensor) != 0) {
+  if (view(frame.args[index], &tensor) != 0) {
     if (!PyErr_Occurred()) mismatch(frame, index, "cannot be read through DLPack");
     return false;
   }
@@ -279,7 +310,7 @@ PyObject* call_with_layout(PyObject* function, PyObject* base, const Layout& lay
 bool pointer_of(const TensorApi& api, PyObject* tensor, void** data) {
   if (api.table) {
     DLTensor facts;
-    if (api.table->dltensor_from_py_object_no_sync(tensor, &facts) != 0) return false;
+    if (api.view(tensor, &facts) != 0) return false;
     *data = static_cast<char*>(facts.data) + facts.byte_offset;
     return true;
   }
@@ -324,7 +355,34 @@ TensorApi* make_tensor_api(PyObject* spec) {
   api->to_numpy = Py_NewRef(to_numpy);
   api->taken = Py_NewRef(taken);
   if (use_table) api->table = exchange_table(type);
+  if (api->table) api->view = library_view ? direct_view : api->table->dltensor_from_py_object_no_sync;
   return api;
+}
+
+/* (type, address of at::toDLPackNonOwning, offset, tensors) */
+PyObject* use_direct_view(PyObject*, PyObject* args) {
+  PyObject* type;
+  PyObject* samples;
+  unsigned long long function;
+  Py_ssize_t offset;
+  if (!PyArg_ParseTuple(args, "O!KnO!", &PyType_Type, &type, &function, &offset, &PyTuple_Type, &samples))
+    return nullptr;
+  const DLPackExchangeAPI* table = exchange_table(type);
+  if (!table || !function) return PyLong_FromLong(0);
+  library_view = reinterpret_cast<LibraryView>(static_cast<uintptr_t>(function));
+  tensor_offset = static_cast<size_t>(offset);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); ++i) {
+    DLTensor ours;
+    DLTensor theirs;
+    PyObject* tensor = PyTuple_GET_ITEM(samples, i);
+    if (direct_view(tensor, &ours) != 0 || table->dltensor_from_py_object_no_sync(tensor, &theirs) != 0 ||
+        !same_view(ours, theirs)) {
+      PyErr_Clear();
+      library_view = nullptr;
+      return PyLong_FromLong(0);
+    }
+  }
+  return PyLong_FromVoidPtr(reinterpret_cast<void*>(direct_view));
 }
 
 void free_tensor_api(TensorApi* api) {
@@ -355,7 +413,7 @@ bool read_tensor(Frame& frame, int index) {
   PyTypeObject* type = reinterpret_cast<PyTypeObject*>(api.type);
   /* Subclasses that only carry a name (torch.nn.Parameter) share the memory layout. */
   if (!PyObject_TypeCheck(frame.args[index], type)) return mismatch(frame, index, "is not a tensor");
-  const bool read = api.table ? read_by_table(frame, index, input, api.table)
+  const bool read = api.table ? read_by_table(frame, index, input, api.view)
                               : read_by_callback(frame, index, input, api.describe);
   if (!read || !check_facts(frame, index, input)) return false;
   frame.buffers[index] = frame.facts[index].data;
