@@ -37,8 +37,9 @@ def num_threads() -> int:
 
 def share_threads(parallel: int, thread_number: int, most_threads: int, /) -> bool: ...
 def use_direct_view(type: type, address: int, offset: int, tensors: tuple[Any, ...], /) -> int:
-    """Read tensors by the function at an address, which is given what is at an offset of the object. The address of
-    a function for ``_hook.set_tensor_view``, 0 where it does not give what DLPack's table does of these tensors."""
+    """Read tensors by the function at an address, which is given what is at an offset of the object. The
+    address of a function for ``_hook.set_tensor_view``, 0 where it does not give what DLPack's table does of
+    these tensors."""
 
 def set_num_threads(count: int) -> None:
     """ValueError unless 1 <= count <= 256."""

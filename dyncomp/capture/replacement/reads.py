@@ -1,7 +1,8 @@
 """What compiled code reads of the objects that it was called with, many values at once.
 
-A model's graph gets hundreds of parameters. Read one by one, by Python code, they take longer than a small model;
-a program of the kind that checks guards reads them in C, quickly where nothing has changed since the last call.
+A model's graph gets hundreds of parameters. Read one by one, by Python code, they take longer than a small
+model; a program of the kind that checks guards reads them in C, quickly where nothing has changed since the
+last call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading the memory of many tensors quickly.
 
-DLPack's exchange table gives a view of a tensor in 60 ns, of which most goes into finding out that the object is a
-tensor. Guards and launches know that, and call what the table calls, ``at::toDLPackNonOwning``.
+DLPack's exchange table gives a view of a tensor in 60 ns, of which most goes into finding out that the object
+is a tensor. Guards and launches know that, and call what the table calls, ``at::toDLPackNonOwning``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _POINTER = struct.calcsize("P")
 
 
 def use_direct_views() -> bool:
-    """Have guards and launches read tensors directly. False, and nothing changes, where this torch has no such
-    function, or what it gives is not what the table gives."""
+    """Have guards and launches read tensors directly. False, and nothing changes, where this torch has no
+    such function, or what it gives is not what the table gives."""
     samples = (
         torch.empty((3, 2)).t(),
         torch.nn.Parameter(torch.empty(4)),
@@ -41,7 +41,7 @@ def use_direct_views() -> bool:
 
 
 def _offset_of_tensor(samples: tuple[torch.Tensor, ...]) -> int | None:
-    """Where Python's tensors have their ``at::Tensor``: the one place with the address that ``_cdata`` tells."""
+    """Where Python's tensors have their ``at::Tensor``: the one place with the address in ``_cdata``."""
     size = torch.Tensor.__basicsize__
     found = set(range(2 * _POINTER, size - size % _POINTER, _POINTER))
     for tensor in samples:
