@@ -26,30 +26,37 @@ name_is(PyObject *name, const char *text)
     return PyUnicode_CompareWithASCIIString(name, text) == 0;
 }
 
-static PyObject *
-inline_value(PyObject *obj, PyDictValues *values, PyObject *name)
+int
+place_of_inline_value(PyObject *obj, PyObject *name)
 {
     PyDictKeysObject *keys = ((PyHeapTypeObject *)Py_TYPE(obj))->ht_cached_keys;
     if (keys == NULL || !DK_IS_UNICODE(keys)) {
-        return NULL;
+        return -1;
     }
     PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
-    Py_ssize_t n = keys->dk_nentries;
-    for (Py_ssize_t i = 0; i < n; i++) {
+    int n = (int)keys->dk_nentries;
+    for (int i = 0; i < n; i++) {
         if (entries[i].me_key == name) {
-            return Py_XNewRef(values->values[i]);
+            return i;
         }
     }
     if (PyUnicode_CHECK_INTERNED(name)) {
         /* a key that is not interned gets into shared keys only by unusual ways: still, compare */
-        for (Py_ssize_t i = 0; i < n; i++) {
+        for (int i = 0; i < n; i++) {
             PyObject *key = entries[i].me_key;
             if (key != NULL && !PyUnicode_CHECK_INTERNED(key) && same_name(key, name)) {
-                return Py_XNewRef(values->values[i]);
+                return i;
             }
         }
     }
-    return NULL;
+    return -1;
+}
+
+static PyObject *
+inline_value(PyObject *obj, PyDictValues *values, PyObject *name)
+{
+    int place = place_of_inline_value(obj, name);
+    return place < 0 ? NULL : Py_XNewRef(values->values[place]);
 }
 
 static PyObject *

@@ -21,6 +21,8 @@ PyObject *access_attr(PyObject *obj, PyObject *name);
 PyObject *access_instance(PyObject *obj, PyObject *name);
 /* The instance's dictionary if it has a real one. Borrowed. */
 PyObject *plain_dict(PyObject *obj);
+/* Where an object that keeps attributes without a dictionary has one of this name, or -1. */
+int place_of_inline_value(PyObject *obj, PyObject *name);
 bool access_lacks_in_instance(PyObject *obj, PyObject *name);
 PyObject *access_type_attr(PyObject *type, PyObject *name);
 PyObject *access_item(PyObject *obj, PyObject *key, Py_ssize_t index);

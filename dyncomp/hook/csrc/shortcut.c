@@ -13,6 +13,9 @@
  * References to objects of before are borrowed: a step only reads what the steps before it found to be there.
  * Checks that may run Python code come last, with references of their own.
  *
+ * From CPython 3.13 on most objects keep their attributes in themselves, where stores change no version: there the
+ * steps compare each attribute, and what is read is only PINNED.
+ *
  * What turns out to change between calls (a counter in a module's globals) is run in the next shortcut.
  */
 #include "program.h"
@@ -24,19 +27,19 @@
 enum { UNKNOWN, PINNED, SAME };
 enum { CHANGES_VALUE = 1, CHANGES_DICT = 2 };
 
-enum { OBJECT, DICTIONARY, LOAD, PIN, CHECK };
+enum { OBJECT, DICTIONARY, FIELD, NAMES, LOAD, PIN, CHECK };
 
 typedef struct {
     int kind;
     int from;           /* the instruction that loads what may have changed */
-    PyObject *object;   /* OBJECT, DICTIONARY, PIN: at its address of before */
-    PyTypeObject *type; /* OBJECT, DICTIONARY */
-    PyObject **slot;    /* OBJECT: of its dictionary */
+    PyObject *object;   /* all but LOAD and CHECK: at its address of before */
+    PyTypeObject *type; /* OBJECT, DICTIONARY, FIELD, NAMES */
+    PyObject **slot;    /* OBJECT: of its dictionary; FIELD: of the attribute */
     union {
-        PyObject *dict; /* OBJECT */
-        Instr *instr;   /* LOAD, PIN, CHECK: with registers of the shortcut */
+        PyObject *value; /* OBJECT, FIELD: what is in the slot */
+        Instr *instr;    /* LOAD, PIN, CHECK: with registers of the shortcut */
     };
-    uint64_t version; /* OBJECT, DICTIONARY */
+    uint64_t version; /* OBJECT, DICTIONARY; NAMES: the number of names */
 } Step;
 
 struct Shortcut {
@@ -88,6 +91,13 @@ shortcut_traverse(Shortcut *s, visitproc visit, void *arg)
 }
 
 /* -- running ------------------------------------------------------------------------------------------ */
+/* How many attributes instances of a type may have in themselves. */
+static uint64_t
+number_of_names(PyTypeObject *type)
+{
+    return (uint64_t)((PyHeapTypeObject *)type)->ht_cached_keys->dk_nentries;
+}
+
 /* The number of steps that hold; `loaded` counts the strong references in registers from `num_known` on. */
 static int
 run_steps(Shortcut *s, int first, int end, const GuardEnv *env, PyObject **regs, int64_t *symbols, int *loaded)
@@ -101,8 +111,14 @@ run_steps(Shortcut *s, int first, int end, const GuardEnv *env, PyObject **regs,
             }
         }
         else if (step->kind == OBJECT) {
-            if (Py_TYPE(step->object) != step->type || *step->slot != step->dict
-                || dict_version(step->dict) != step->version) {
+            if (Py_TYPE(step->object) != step->type || *step->slot != step->value
+                || dict_version(step->value) != step->version) {
+                break;
+            }
+        }
+        else if (step->kind == FIELD || step->kind == NAMES) {
+            if (Py_TYPE(step->object) != step->type || instance_inline_values(step->object) == NULL
+                || (step->kind == FIELD ? *step->slot != step->value : number_of_names(step->type) != step->version)) {
                 break;
             }
         }
@@ -174,7 +190,8 @@ shortcut_holds(GuardProgram *program, const GuardEnv *env, PyObject **registers)
     else if (program->shortcut == s) {
         Step *step = &s->steps[failed];
         if (step->kind != CHECK && step->from >= 0) {
-            program->instrs[step->from].changes |= step->kind == PIN || step->kind == LOAD ? CHANGES_VALUE : CHANGES_DICT;
+            bool is_dict = step->kind == OBJECT || step->kind == DICTIONARY;
+            program->instrs[step->from].changes |= is_dict ? CHANGES_DICT : CHANGES_VALUE;
         }
         program->patience = s->hits >= FEW_HITS ? FIRST_WAIT : Py_MIN(2 * program->patience, LONGEST_WAIT);
         program->wait = program->patience;
@@ -270,7 +287,7 @@ settle_object(Making *m, int reg)
         step->object = object;
         step->type = Py_TYPE(object);
         step->slot = slot;
-        step->dict = dict;
+        step->value = dict;
         step->version = dict_version(dict);
         m->settled[reg] = 1;
     }
@@ -297,6 +314,37 @@ settle_dict(Making *m, int reg)
     return m->settled[reg] > 0;
 }
 
+/* Have the shortcut see that an attribute that the object has in itself, or has not, is as it was. */
+static bool
+settle_field(Making *m, int reg, int k)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *object = m->values[reg];
+    const Instr *i = &m->program->instrs[k];
+    if (m->state[reg] == UNKNOWN || i->changes & CHANGES_VALUE) {
+        return false;
+    }
+    PyDictValues *values = instance_inline_values(object);
+    if (values == NULL || !keep(m, (PyObject *)Py_TYPE(object))) {
+        return false;
+    }
+    int place = place_of_inline_value(object, i->obj);
+    Step *step = add_step(m, place >= 0 ? FIELD : NAMES, k);
+    step->object = object;
+    step->type = Py_TYPE(object);
+    if (place >= 0) {
+        step->slot = &values->values[place];
+        step->value = *step->slot;
+    }
+    else {
+        step->version = number_of_names(step->type);
+    }
+    return true;
+#else
+    return false;
+#endif
+}
+
 static bool
 is_constant(PyObject *value)
 {
@@ -318,8 +366,9 @@ stays_so(const Instr *i, PyObject *value)
 
 /* Whether the steps so far settle a check that has held. */
 static bool
-is_settled(Making *m, const Instr *i)
+is_settled(Making *m, int k)
 {
+    const Instr *i = &m->program->instrs[k];
     if (i->op >= OP_GLOBAL_MISSING) {
         return false;
     }
@@ -327,7 +376,7 @@ is_settled(Making *m, const Instr *i)
     switch (i->op) {
     case OP_IS: case OP_IS_NOT: return state != UNKNOWN;
     case OP_SAME: case OP_NOT_SAME: return state != UNKNOWN && m->state[i->a] != UNKNOWN;
-    case OP_INSTANCE_HAS: case OP_INSTANCE_LACKS: return settle_object(m, i->reg);
+    case OP_INSTANCE_HAS: case OP_INSTANCE_LACKS: return settle_object(m, i->reg) || settle_field(m, i->reg, k);
     case OP_DICT_HAS: case OP_DICT_LACKS: return settle_dict(m, i->reg);
     /* the order of an OrderedDict changes without its version */
     case OP_DICT_KEYS: return PyDict_CheckExact(m->values[i->reg]) && settle_dict(m, i->reg);
@@ -349,18 +398,24 @@ is_settled(Making *m, const Instr *i)
     }
 }
 
-static bool
-is_settled_load(Making *m, const Instr *i)
+/* What the steps so far make of the result of a load. */
+static int
+state_of_load(Making *m, int k)
 {
+    const Instr *i = &m->program->instrs[k];
     switch (i->op) {
-    case OP_LOAD_CONST: return true;
-    case OP_INSTANCE_ATTR: return settle_object(m, i->a);
+    case OP_LOAD_CONST: return SAME;
+    case OP_INSTANCE_ATTR:
+        if (settle_object(m, i->a)) {
+            return SAME;
+        }
+        return settle_field(m, i->a, k) ? PINNED : UNKNOWN;
     case OP_ITEM:
         if (PyTuple_CheckExact(m->values[i->a])) {
-            return m->state[i->a] == SAME;
+            return m->state[i->a] == SAME ? SAME : UNKNOWN;
         }
-        return PyDict_Check(m->values[i->a]) && settle_dict(m, i->a);
-    default: return false;
+        return PyDict_Check(m->values[i->a]) && settle_dict(m, i->a) ? SAME : UNKNOWN;
+    default: return UNKNOWN;
     }
 }
 
@@ -514,12 +569,12 @@ make(Making *m)
                 if (last) {
                     continue;
                 }
-                if (is_settled_load(m, i)) {
-                    m->state[i->reg] = SAME;
+                m->state[i->reg] = (uint8_t)state_of_load(m, k);
+                if (m->state[i->reg] != UNKNOWN) {
                     continue;
                 }
             }
-            else if (may_run_python(i) != last || is_settled(m, i)) {
+            else if (may_run_python(i) != last || is_settled(m, k)) {
                 continue;
             }
             if (!add_instr(m, k, &loaded)) {
