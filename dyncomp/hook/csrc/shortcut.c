@@ -325,7 +325,7 @@ settle_field(Making *m, int reg, int k)
         return false;
     }
     PyDictValues *values = instance_inline_values(object);
-    if (values == NULL || !keep(m, (PyObject *)Py_TYPE(object))) {
+    if (values == NULL || ((PyHeapTypeObject *)Py_TYPE(object))->ht_cached_keys == NULL || !keep(m, (PyObject *)Py_TYPE(object))) {
         return false;
     }
     int place = place_of_inline_value(object, i->obj);
@@ -588,7 +588,7 @@ make(Making *m)
     }
     s->num_outputs = program->num_outputs;
     s->num_registers = s->num_known + loaded;
-    return renumber(m) && 4 * s->num_steps <= 3 * program->num_instrs;
+    return renumber(m) && 4 * s->num_instrs <= 3 * program->num_instrs;
 }
 
 static Shortcut *
