@@ -95,8 +95,8 @@ def main() -> None:
         "",
         f"`python -m bench.calls`, {datetime.date.today()}, {machine.processor()}. {machine.versions()}.",
         "",
-        f"{BLOCKS} blocks of width {WIDTH} in a row, {count} parameters, batch of 2; microseconds, the shortest "
-        f"of {ROUNDS} calls, one thread. See `bench/calls.py`.",
+        f"{BLOCKS} blocks of width {WIDTH} in a row, {count} parameters, batch of 2; microseconds, the "
+        f"shortest of {ROUNDS} calls, one thread. See `bench/calls.py`.",
         "",
         "| | forward without gradients | forward and backward |",
         "|---|---|---|",

@@ -120,8 +120,10 @@ void program_dealloc(GuardProgram *self);
 
 /* -- shortcut.c ------------------------------------------------------------------------------ */
 #define SHORTCUT_LEAST 48 /* instructions of a program that has one */
-/* Whether all guards hold by the program's shortcut; then registers[k] is output k, a strong reference. */
-bool shortcut_holds(GuardProgram *program, const GuardEnv *env, PyObject **registers);
+/* By the program's shortcut all guards hold, with output k in registers[k], a strong reference; or instruction
+   `failed` does not; or it cannot tell. */
+enum { SHORTCUT_HOLDS, SHORTCUT_FAILS, SHORTCUT_UNSURE };
+int shortcut_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, Py_ssize_t *failed);
 /* All guards held, with these registers: perhaps make a shortcut. */
 void shortcut_learn(GuardProgram *program, PyObject **registers);
 void shortcut_drop(GuardProgram *program);

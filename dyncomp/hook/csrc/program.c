@@ -302,13 +302,15 @@ run_all(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *f
 Py_ssize_t
 guard_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled, const int **outputs)
 {
-    *outputs = program->outputs;
-    if (program->shortcut != NULL && shortcut_holds(program, env, registers)) {
-        *filled = program->num_outputs;
+    Py_ssize_t failed;
+    int found = program->shortcut == NULL ? SHORTCUT_UNSURE : shortcut_run(program, env, registers, &failed);
+    if (found != SHORTCUT_UNSURE) {
+        *filled = found == SHORTCUT_HOLDS ? program->num_outputs : 0;
         *outputs = NULL;
-        return -1;
+        return found == SHORTCUT_HOLDS ? -1 : failed;
     }
-    Py_ssize_t failed = run_all(program, env, registers, filled);
+    *outputs = program->outputs;
+    failed = run_all(program, env, registers, filled);
     if (failed < 0 && program->num_instrs >= SHORTCUT_LEAST) {
         shortcut_learn(program, registers);
     }

@@ -45,6 +45,7 @@ typedef struct {
 struct Shortcut {
     int users; /* the program, and runs under way */
     uint32_t hits;
+    int unsure; /* the step that did not hold in the last run */
     int num_steps, num_last, num_instrs;
     Step *steps; /* the last ones may run Python code */
     Instr *instrs;
@@ -169,8 +170,8 @@ all_hold(Shortcut *s, const GuardEnv *env, PyObject **regs, PyObject **outputs, 
     return good;
 }
 
-bool
-shortcut_holds(GuardProgram *program, const GuardEnv *env, PyObject **registers)
+int
+shortcut_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, Py_ssize_t *failed)
 {
     Shortcut *s = program->shortcut;
     PyObject *few[4 * STACK_REGISTERS];
@@ -178,30 +179,38 @@ shortcut_holds(GuardProgram *program, const GuardEnv *env, PyObject **registers)
     if (s->num_registers > 4 * STACK_REGISTERS) {
         regs = PyMem_Malloc((size_t)s->num_registers * sizeof(PyObject *));
         if (regs == NULL) {
-            return false;
+            return SHORTCUT_UNSURE;
         }
     }
-    int failed;
+    int at, result = SHORTCUT_HOLDS;
     s->users++;
-    bool good = all_hold(s, env, regs, registers, &failed);
-    if (good) {
+    if (all_hold(s, env, regs, registers, &at)) {
         s->hits++;
     }
-    else if (program->shortcut == s) {
-        Step *step = &s->steps[failed];
-        if (step->kind != CHECK && step->from >= 0) {
-            bool is_dict = step->kind == OBJECT || step->kind == DICTIONARY;
-            program->instrs[step->from].changes |= is_dict ? CHANGES_DICT : CHANGES_VALUE;
-        }
-        program->patience = s->hits >= FEW_HITS ? FIRST_WAIT : Py_MIN(2 * program->patience, LONGEST_WAIT);
-        program->wait = program->patience;
-        shortcut_drop(program);
+    else {
+        Step *step = &s->steps[at];
+        s->unsure = at;
+        *failed = step->from;
+        result = step->kind == CHECK ? SHORTCUT_FAILS : SHORTCUT_UNSURE;
     }
     release(s);
     if (regs != few) {
         PyMem_Free(regs);
     }
-    return good;
+    return result;
+}
+
+/* All guards held, though a step of the shortcut did not. */
+static void
+is_stale(GuardProgram *program)
+{
+    Shortcut *s = program->shortcut;
+    Step *step = &s->steps[s->unsure];
+    bool is_dict = step->kind == OBJECT || step->kind == DICTIONARY;
+    program->instrs[step->from].changes |= is_dict ? CHANGES_DICT : CHANGES_VALUE;
+    program->patience = s->hits >= FEW_HITS ? FIRST_WAIT : Py_MIN(2 * program->patience, LONGEST_WAIT);
+    program->wait = program->patience;
+    shortcut_drop(program);
 }
 
 /* -- making ------------------------------------------------------------------------------------------- */
@@ -633,7 +642,10 @@ shortcut_learn(GuardProgram *program, PyObject **registers)
     if (program->patience == 0) {
         program->wait = program->patience = FIRST_WAIT;
     }
-    if (program->shortcut != NULL || program->num_outputs > program->num_registers || --program->wait > 0) {
+    if (program->shortcut != NULL) {
+        is_stale(program);
+    }
+    if (program->num_outputs > program->num_registers || --program->wait > 0) {
         return;
     }
     /* the references that the caller holds keep every value where it is */
