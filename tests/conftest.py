@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -25,3 +26,10 @@ def counted_from_nothing():
     from dyncomp import faults
 
     faults.counters.pop("internal_errors", None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def what_earlier_modules_left_is_not_looked_at_again():
+    """``dyncomp.reset()`` collects garbage, which takes seconds with what hundreds of test modules keep."""
+    gc.collect()
+    gc.freeze()

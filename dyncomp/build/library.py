@@ -64,9 +64,8 @@ def unload_unused() -> None:
     """Have the collector find compiled functions that nobody refers to. It does not look into code, so what
     one collection frees may be all that held what the next one does."""
     for _ in range(_COLLECTIONS):
-        if not _launch.loaded_libraries():
+        if not _launch.loaded_libraries() or not gc.collect():
             return
-        gc.collect()
 
 
 _loads = itertools.count()

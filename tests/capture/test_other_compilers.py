@@ -229,7 +229,8 @@ for make in ALL:
 )
 
 
-@pytest.mark.parametrize("kind", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["eager", "inductor"])
 def test_both_nestings(kind):
     run(NESTINGS, kind=kind, limit=180 if kind == "eager" else 500)
 

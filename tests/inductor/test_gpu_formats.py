@@ -10,5 +10,6 @@ pytest.importorskip("triton")
 pytest.importorskip("torch")
 
 
+@pytest.mark.slow
 def test_values_on_a_pretended_gpu() -> None:
     run_interpreted("gpu_formats.py")

@@ -66,6 +66,7 @@ def test_all_fit(tmp_path: Path) -> None:
         check_resources(compiled(tmp_path, kernels, [("cuda", target, 32)]), shared)
 
 
+@pytest.mark.slow
 def test_values_on_a_pretended_gpu() -> None:
     pytest.importorskip("torch")
     root = Path(__file__).parents[2]

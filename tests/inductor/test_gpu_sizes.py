@@ -15,6 +15,7 @@ from tests.inductor.test_gpu_products import attention, check_resources, compile
 pytest.importorskip("triton")
 
 
+@pytest.mark.slow
 def test_values_on_a_pretended_gpu() -> None:
     pytest.importorskip("torch")
     run_interpreted("gpu_sizes.py")
