@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dyncomp
+import dyncomp.inductor.compile as inductor
 from dyncomp import dtypes
 from dyncomp.dtypes import BY_NAME, bool_, float32, float64, int64
 from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
@@ -456,3 +458,17 @@ def test_every_dtype_loads_and_stores():
         y = np.zeros(77, d.numpy)
         compiled.run([x, y], f"run_{k}")
         assert x.tobytes() == y.tobytes(), d
+
+
+def test_elements_of_images_are_no_records(monkeypatch) -> None:
+    """Of several elements of each image gcc would make records of whole images, in half a minute."""
+    texts: list[str] = []
+    render = inductor.render_module
+    monkeypatch.setattr(inductor, "render_module", lambda *a: texts.append(render(*a)) or texts[-1])
+
+    def corners(x):
+        return (x[:, 0, 0] + x[:, 0, 1] + x[:, 1, 0] + x[:, 1, 1]) / 9.0
+
+    x = np.linspace(-1.0, 1.0, 64 * 64 * 64, dtype=np.float32).reshape(64, 64, 64)
+    np.testing.assert_allclose(dyncomp.compile(corners)(x), corners(x), rtol=1e-6)
+    assert "omp simd" not in texts[0].partition("corners")[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ....dtypes import bfloat16, float16
@@ -17,12 +18,21 @@ NARROW_BYTES = 2
 VECTOR_BYTES = 64
 # Whole steps of a row to which the rest of it is worth a thought.
 MASKED_STEPS = 32
+LONG = 32  # elements of a step that gcc must not take for a record
 MASKED_BYTES = 4  # of the narrowest elements that are loaded under a mask
 
 
 def goes_across(nodes: Sequence[Node], name: str) -> bool:
     """Whether a loop's steps lie apart in memory and do little: vectors would be put together element by
-    element (which takes gcc seconds to write, too)."""
+    element (which takes gcc seconds to write, too). Several accesses of one buffer in large steps are not
+    vectorised at all: gcc takes them for parts of records, and writes code for whole ones."""
+    accesses = Counter(
+        (n.op, n.arg[0], coefficient(n.arg[1], name)) for n in nodes if n.op in ("load", "store")
+    )
+    if any(
+        count > 1 and isinstance(step, int) and abs(step) > LONG for (*_, step), count in accesses.items()
+    ):
+        return True
     steps = [coefficient(n.arg[1], name) for n in nodes if n.op in ("load", "store")]
     steps = [step for step in steps if not isinstance(step, int) or step != 0]
     costs = [SCALARS[n.op].cost for n in nodes if n.op in SCALARS]
