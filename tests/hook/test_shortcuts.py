@@ -216,7 +216,7 @@ CHANGES = [
 @pytest.mark.parametrize("seed", range(8))
 def test_changes(seed):
     world = World(seed)
-    assert all([world.check() for _ in range(4)]) and world.program.steps is not None
+    assert all(world.check() for _ in range(4)) and world.program.steps is not None
     held = 0
     for _ in range(120):
         for _ in range(world.rng.choice([1, 2, 4])):
