@@ -248,6 +248,9 @@ number_of(Making *m, int reg)
 static bool
 keep(Making *m, PyObject *object)
 {
+    if (PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        return true; /* it stays */
+    }
     return PyList_Append(m->made->kept, object) == 0;
 }
 
