@@ -137,6 +137,17 @@ def _reclaim_one(folder: int, name: str) -> None:
         os.close(here)
 
 
+# -- what is there ----------------------------------------------------------------------------
+def survey(root: Folder) -> list[tuple[tuple[str, ...], str, os.stat_result]]:
+    """The files of the cache that are not being built: folders below ``root``, name, facts."""
+    found = []
+    for names in _folders(root):
+        if not names[-1].startswith(_BUILD):
+            with suppress(OSError), root.below(*names) as folder:
+                found += [(names, name, facts) for name, facts in _files(folder) if name.endswith(_KEPT)]
+    return found
+
+
 # -- the size ---------------------------------------------------------------------------------
 def evict(root: Folder, limit: int) -> int:
     """Delete the files used longest ago until four fifths of ``limit`` are left; the bytes deleted. All files

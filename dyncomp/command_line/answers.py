@@ -1,0 +1,27 @@
+"""What a command has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``facts``: what ``--json`` prints. ``lines``: for people. ``good``: whether the exit status is 0."""
+
+    facts: Mapping[str, object]
+    lines: Sequence[str]
+    good: bool = True
+
+
+def size_text(size: int) -> str:
+    """A number of bytes for people."""
+    if size < 1024:
+        return f"{size} bytes"
+    number, units = size / 1024, ["KiB", "MiB", "GiB"]
+    while number >= 1024 and len(units) > 1:
+        number /= 1024
+        del units[0]
+    return f"{number:.1f} {units[0]}"

@@ -1,0 +1,84 @@
+"""``dyncomp cache``: the compiled code on disk."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from ..build.cache_files import damage, evict, survey
+from ..build.kernel_cache import KernelCache, open_cache
+from ..trusted import Folder, read
+from .answers import Answer, size_text
+
+_LIBRARY = ".so"
+
+
+def _opened() -> tuple[KernelCache, Folder]:
+    cache = open_cache()
+    return cache, Folder(cache.directory)
+
+
+def info() -> Answer:
+    """Where the cache is, what is in it, and how large it may grow."""
+    cache, root = _opened()
+    files = survey(root)
+    size = sum(facts.st_size for *_, facts in files)
+    libraries = sum(name.endswith(_LIBRARY) for _, name, _ in files)
+    found: dict[str, Any] = {
+        "directory": str(cache.directory),
+        "note": cache.note,
+        "libraries": libraries,
+        "bytes": size,
+        "limit": cache.limit,
+        "used_first": min((facts.st_mtime for *_, facts in files), default=None),
+        "used_last": max((facts.st_mtime for *_, facts in files), default=None),
+    }
+    lines = [
+        f"{cache.directory}: {libraries} libraries, {size_text(size)} of at most {size_text(cache.limit)}"
+    ]
+    if cache.note:
+        lines.append(cache.note)
+    if files:
+        first, last = (_day(found[key]) for key in ("used_first", "used_last"))
+        lines.append(f"last use: {last}; of what was not used for longest: {first}")
+    return Answer(found, lines)
+
+
+def _day(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def clear() -> Answer:
+    """Delete everything in the cache. Programs that run keep what they have loaded."""
+    cache, root = _opened()
+    before = len(survey(root))
+    deleted = evict(root, 0)
+    left = len(survey(root))
+    found = {"directory": str(cache.directory), "files": before - left, "bytes": deleted, "left": left}
+    lines = [f"{cache.directory}: {before - left} files deleted, {size_text(deleted)}"]
+    if left:
+        lines.append(f"{left} files are in use or cannot be deleted")
+    return Answer(found, lines, good=not left)
+
+
+def verify() -> Answer:
+    """Check every library as it is checked before it is loaded: its checksum, and that it is whole. A damaged
+    one does no harm: it is built again when it is wanted."""
+    cache, root = _opened()
+    damaged: dict[str, str] = {}
+    count = 0
+    for names, name, _ in survey(root):
+        if not name.endswith(_LIBRARY):
+            continue
+        count += 1
+        try:
+            with root.below(*names) as folder:
+                reason = damage(read(folder, name), name.removesuffix(_LIBRARY))
+        except OSError as error:
+            reason = f"it cannot be read: {error}"
+        if reason:
+            damaged["/".join((*names, name))] = reason
+    found = {"directory": str(cache.directory), "libraries": count, "damaged": damaged}
+    lines = [f"{cache.directory}: {count} libraries, {len(damaged)} damaged"]
+    lines += [f"  {path}: {reason}; it is built again when it is wanted" for path, reason in damaged.items()]
+    return Answer(found, lines, good=not damaged)
