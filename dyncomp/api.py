@@ -9,7 +9,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import faults, notices, pipeline
 from .build.library import unload_unused
@@ -29,6 +29,9 @@ from .scalar_loops.maker import native_maker
 
 if TYPE_CHECKING:
     from .frontends.torch.modules import ModuleClasses
+
+F = TypeVar("F")
+M = TypeVar("M")
 
 
 class _Session:
@@ -86,6 +89,26 @@ class _Session:
 SESSION = _Session()
 
 
+@overload
+def compile(
+    f: F,
+    *,
+    mode: str = ...,
+    fullgraph: bool = ...,
+    dynamic: bool | Mapping[str, Any] | None = ...,
+    backend: str | Callable[..., Any] = ...,
+    options: Mapping[str, Any] | None = ...,
+) -> F: ...
+@overload
+def compile(
+    f: None = ...,
+    *,
+    mode: str = ...,
+    fullgraph: bool = ...,
+    dynamic: bool | Mapping[str, Any] | None = ...,
+    backend: str | Callable[..., Any] = ...,
+    options: Mapping[str, Any] | None = ...,
+) -> Callable[[F], F]: ...
 def compile(
     f: object = None,
     *,
@@ -149,14 +172,14 @@ def compile_with(f: object, config: CaptureConfig) -> Any:
 
 
 def compile_(
-    module: Any,
+    module: M,
     *,
     mode: str = "default",
     fullgraph: bool = False,
     dynamic: bool | Mapping[str, Any] | None = None,
     backend: str | Callable[..., Any] = "inductor",
     options: Mapping[str, Any] | None = None,
-) -> Any:
+) -> M:
     """Compile an ``nn.Module`` in place: its calls are compiled from now on. Returns the module.
 
     The class of ``module`` becomes one derived from its own, of the same name. Arguments as of
