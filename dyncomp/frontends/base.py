@@ -379,7 +379,7 @@ class TraceContext:
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
     ``changes()``: how many random numbers were drawn so far, and what else differs where something that was
     there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
-    C, which is guarded."""
+    C, which is guarded. ``fused_random``: random numbers are drawn in kernels, where a rule can."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
@@ -391,6 +391,7 @@ class TraceContext:
     require: Callable[[ArrayRef], None] | None = None
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
+    fused_random: bool = False
 
     @property
     def ops(self) -> Ops:
