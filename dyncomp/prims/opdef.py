@@ -183,8 +183,8 @@ class OpDef:
     ``exact``: every library gives the same bits. ``never_saved``: a backward pass computes it again.
     ``errors``: floating-point errors by NumPy's names that it is likely to raise, ``rare_errors``: that it
     may raise, too. ``free``: it computes nothing (constants, copies). ``closed``: its closed form in ``x``,
-    ``y`` and ``z``, as sympy reads it. ``names``: functions of libraries that are this op and have its name in
-    no table of a frontend (``"torch.special.i0"``).
+    ``y`` and ``z``, as sympy reads it. ``names``: functions of libraries that are this op and have its name
+    in no table of a frontend (``"torch.special.i0"``).
     ``defines``: running it gives a value to symbols: ``"sizes"``, those that are sizes of its outputs, or
     ``"value"``, its parameter of that name.
     """
