@@ -10,6 +10,7 @@ them. What a part computes for later ones travels with the gradient of the link.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..base import BackwardParts, GradientPair
@@ -112,7 +113,7 @@ class _Chain:
         found = tuple(k for k, cotangent in there.items() if cotangent is not None)
         if found != self.parts.given or torch.is_grad_enabled():
             gradients = self.gradients(ctx, [k in self.wrt for k in range(ctx.inputs)], cotangents)
-            return self._passed_on(lambda number: [gradients[k] for k in parts[number].wrt])
+            return partial(self._returned, lambda number: [gradients[k] for k in parts[number].wrt])
         values: list[Any] = [*ctx.saved_tensors, *(there[k].contiguous() for k in found)]
         integers = self.parts.integers(values, getattr(ctx, "symbols", {}))
 
@@ -124,20 +125,16 @@ class _Chain:
             values[:] = [value if k in kept else None for k, value in enumerate(values)]
             return results[:own]
 
-        return self._passed_on(run)
+        return partial(self._returned, run)
 
-    def _passed_on(self, give: Callable[[int], Sequence[Any]]) -> Callable[[int], Sequence[Any]]:
+    def _returned(self, give: Callable[[int], Sequence[Any]], number: int) -> Sequence[Any]:
         """The gradients that ``give`` gives, behind that of the link, which has the rest of the pass."""
-
-        def returned(number: int) -> Sequence[Any]:
-            gradients = give(number)
-            if number == len(self.links):
-                return (None, *gradients)
-            signal = torch.empty(0, device=self.device)
-            signal.rest = returned
-            return (signal, *gradients)
-
-        return returned
+        gradients = give(number)
+        if number == len(self.links):
+            return (None, *gradients)
+        signal = torch.empty(0, device=self.device)
+        signal.rest = partial(self._returned, give)
+        return (signal, *gradients)
 
 
 def _function(forward: Callable[..., Any], backward: Callable[..., Any]) -> Call:
