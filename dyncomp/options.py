@@ -14,6 +14,7 @@ from .symbolic.dynamic_sizes import DynamicArguments, parse_dynamic
 MODES = ("default", "reduce-overhead", "max-autotune")
 PROGRESS = ("auto", "on", "off")
 TIERS = ("best", "fast-first")
+RANDOM = ("library", "fused")
 # What the thread pool takes (``kMaxThreads`` in ``runtime/csrc/pool.h``).
 MOST_THREADS = 256
 
@@ -52,6 +53,9 @@ class Options:
     ``assume_compiling``: answer captured code that asks PyTorch whether a compiler is at work
     (``is_compiling`` and its like) with ``True``, as libraries then leave out branches that look at the
     data. Code that runs as plain Python is answered ``False``.
+    ``random``: ``"library"``: arrays of random numbers are drawn by their library, the very numbers that the
+    original draws; ``"fused"``: on CPUs PyTorch's uniform numbers, and what is made of them, are drawn in
+    kernels: other numbers (:mod:`dyncomp.frontends.torch.random_bits`).
     ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
     error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
@@ -83,6 +87,7 @@ class Options:
     progress: str = "auto"
     tier: str = "best"
     assume_compiling: bool = True
+    random: str = "library"
     strict: bool = False
     capture_plain: bool = False
     cache: bool = True
@@ -169,6 +174,8 @@ def make_options(
         raise ValueError(f"unknown mode {made.mode!r}; known: {', '.join(MODES)}")
     _check_types(made)
     _check_choices(made)
+    if made.random == "fused":  # the original, made to compare, draws other numbers
+        made = replace(made, measure=False)
     return made
 
 
@@ -213,3 +220,5 @@ def _check_choices(options: Options) -> None:
         raise ValueError(f"progress must be one of {', '.join(PROGRESS)}, is {options.progress!r}")
     if options.tier not in TIERS:
         raise ValueError(f"tier must be one of {', '.join(TIERS)}, is {options.tier!r}")
+    if options.random not in RANDOM:
+        raise ValueError(f"random must be one of {', '.join(RANDOM)}, is {options.random!r}")

@@ -17,13 +17,14 @@ import numpy as np
 from ..build.background import Ahead
 from ..build.toolchain import Runner
 from ..errors import NotDifferentiableError, Unsupported
-from ..frontends.base import GradientPair, OutputView, PairBackward
+from ..frontends.base import BackwardPart, BackwardParts, GradientPair, OutputView, PairBackward
 from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
 from ..prims.markers import STOP
 from ..symbolic.integers import SymInt
 from .joint import Table, joint, on_the_way
 from .partition import Halves, Saved, partition
+from .parts import Part, in_parts
 
 # Makes a graph runnable; of the forward graph there are examples of the inputs. The runner starts compilers.
 Compile = Callable[[Graph, bool, Runner | None], Callable[..., Any]]
@@ -188,6 +189,7 @@ class _Pair:
             symbols=symbols if symbols.bindings else None,
             describe=self.halves.describe,
             plain=replace(self.plain, outputs=self.plain.outputs[: self.count], mutations=()),
+            in_parts=self._in_parts,
         )
 
     def backward(self, given: Sequence[bool], wanted: Sequence[bool]) -> PairBackward | None:
@@ -213,6 +215,36 @@ class _Pair:
             integers=tuple(binding.name for binding in halves.integers),
             again=_Again(self, graph),
         )
+
+    def _in_parts(self, limits: Sequence[int]) -> BackwardParts | None:
+        graph = self.halves.backward
+        parts = in_parts(graph, self.table, limits)
+        if len(parts) < 2:
+            return None
+        bindings = graph.symbols
+        of_inputs = _Symbols(bindings, (), len(graph.inputs))
+        passed = [binding.name for binding in self.halves.integers]
+
+        def integers(values: Sequence[Any], symbols: dict[str, int]) -> tuple[int, ...]:
+            found = of_inputs((*values, *(symbols[name] for name in passed)), ())
+            return tuple(found[binding.name] for binding in bindings)
+
+        return BackwardParts(
+            parts=tuple(map(self._part, parts)),
+            given=tuple(k for k in self.differentiable if k < self.count),
+            integers=integers,
+        )
+
+    def _part(self, part: Part) -> BackwardPart:
+        made: list[Callable[..., Sequence[Any]]] = []
+
+        def run(*args: Any) -> Sequence[Any]:
+            if not made:
+                with self.lock:
+                    made.append(_giving_several(self.compile(part.graph, False, None), part.graph))
+            return made[0](*args)
+
+        return BackwardPart(run, part.reads, tuple(self.primary[k] for k in part.gradients))
 
     def _begin(self) -> None:
         """Begin to compile the backward graph of all gradients, which is asked for next as a rule."""

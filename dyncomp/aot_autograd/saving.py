@@ -227,7 +227,7 @@ class Choice:
     def _to_run(self, node: Node) -> int:
         """In ``1/OPERATIONS`` bytes."""
         row = self.table[node.op]
-        if row.is_view or not node.inputs:
+        if row.is_view or row.never_saved or not node.inputs:
             return 0
         if not row.is_repeatable or row.defines or row.is_marker:
             return _INFINITE

@@ -221,6 +221,8 @@ class KernelCache:
                     write(shard, path.name, cache_files.signed(made, key))
                     self.stats.builds += 1
                     file, _ = open_file(shard, path.name)
+                else:
+                    self.stats.disk_hits += 1
             try:
                 return self._open(key, path, file)
             except OSError as error:

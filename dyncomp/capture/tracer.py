@@ -65,6 +65,7 @@ class Tracer:
         self.builder.device = decisions.device
         self.tx = TraceContext(self.builder, module=self._module, changes=self._changes)
         self.tx.attribute = self._attribute
+        self.tx.fused_random = config.options.random == "fused"
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()
         # by id: the guard, and the instruction that asked for it

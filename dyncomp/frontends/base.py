@@ -146,6 +146,27 @@ class PairBackward:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BackwardPart:
+    """A part of a backward graph: ``run(*values, *integers)`` gives the gradients by the inputs ``wrt``, then
+    values for later parts. ``reads``: which values it takes, by number: what is saved, all cotangents, then
+    what parts before it gave for others. ``run`` is compiled when it is first called."""
+
+    run: Callable[..., Sequence[Any]]
+    reads: tuple[int, ...]
+    wrt: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BackwardParts:
+    """The backward graph of all gradients, in parts that run one after the other. ``given``: the outputs of
+    the forward graph whose cotangents it takes; ``integers(values, symbols)``: those that each part takes."""
+
+    parts: tuple[BackwardPart, ...]
+    given: tuple[int, ...]
+    integers: Callable[[Sequence[Any], dict[str, int]], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GradientPair:
     """A graph and its gradients, for a library's reverse mode.
 
@@ -156,7 +177,8 @@ class GradientPair:
     computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get
     the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of symbols by name;
     ``None`` where there are none. ``describe()``: what is saved, in words. ``plain``: the graph of the
-    results alone.
+    results alone. ``in_parts(limits)``: the backward graph of all gradients in parts that give this many
+    bytes of them (the last limit holds for all that follow); ``None`` where there would be one.
     """
 
     forward: Callable[..., Sequence[Any]]
@@ -169,6 +191,7 @@ class GradientPair:
     symbols: Callable[[Sequence[Any], Sequence[Any]], dict[str, int]] | None
     describe: Callable[[], str]
     plain: Graph
+    in_parts: Callable[[Sequence[int]], BackwardParts | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +379,7 @@ class TraceContext:
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
     ``changes()``: how many random numbers were drawn so far, and what else differs where something that was
     there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
-    C, which is guarded."""
+    C, which is guarded. ``fused_random``: random numbers are drawn in kernels, where a rule can."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
@@ -368,6 +391,7 @@ class TraceContext:
     require: Callable[[ArrayRef], None] | None = None
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
+    fused_random: bool = False
 
     @property
     def ops(self) -> Ops:

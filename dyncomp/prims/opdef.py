@@ -180,10 +180,11 @@ class OpDef:
     ``not_batchable``: why it has none.
     ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
     and ``jvp`` are made (``pointwise/partials.py``).
-    ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
-    is likely to raise, ``rare_errors``: that it may raise, too. ``free``: it computes nothing (constants,
-    copies). ``closed``: its closed form in ``x``, ``y`` and ``z``, as sympy reads it. ``names``: functions of
-    libraries that are this op and have its name in no table of a frontend (``"torch.special.i0"``).
+    ``exact``: every library gives the same bits. ``never_saved``: a backward pass computes it again.
+    ``errors``: floating-point errors by NumPy's names that it is likely to raise, ``rare_errors``: that it
+    may raise, too. ``free``: it computes nothing (constants, copies). ``closed``: its closed form in ``x``,
+    ``y`` and ``z``, as sympy reads it. ``names``: functions of libraries that are this op and have its name
+    in no table of a frontend (``"torch.special.i0"``).
     ``defines``: running it gives a value to symbols: ``"sizes"``, those that are sizes of its outputs, or
     ``"value"``, its parameter of that name.
     """
@@ -207,6 +208,7 @@ class OpDef:
     tolerance: Tolerance = Tolerance()
     doc: str = ""
     exact: bool = False
+    never_saved: bool = False
     errors: tuple[str, ...] = ()
     rare_errors: tuple[str, ...] = ()
     free: bool = False

@@ -20,7 +20,7 @@ import numpy as np
 from .. import dtypes
 from ..dtypes import DType
 from ..graph.noted import silently
-from .pointwise import arithmetic, bits, complex_numbers, functions, logic, special
+from .pointwise import arithmetic, bits, complex_numbers, functions, logic, random_bits, special
 from .scalar_types import KINDS, Reducer, ScalarOp
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 SCALARS: Mapping[str, ScalarOp] = MappingProxyType(
     {
         row.name: row.scalar
-        for family in (arithmetic, logic, bits, complex_numbers, functions, special)
+        for family in (arithmetic, logic, bits, random_bits, complex_numbers, functions, special)
         for row in family.ROWS
         if row.scalar is not None
     }

@@ -26,7 +26,7 @@ from .composite import joins, linear, math, nn, reductions
 from .composite.kit import meta_by_decomposition
 from .derivatives.collect import with_derivatives
 from .opdef import Extern, OpDef, OpTableBuilder
-from .pointwise import arithmetic, bits, complex_numbers, conversion, functions, logic, special
+from .pointwise import arithmetic, bits, complex_numbers, conversion, functions, logic, random_bits, special
 
 PRIM_FAMILIES = (
     arithmetic,
@@ -34,6 +34,7 @@ PRIM_FAMILIES = (
     special,
     logic,
     bits,
+    random_bits,
     complex_numbers,
     conversion,
     create,

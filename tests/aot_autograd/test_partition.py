@@ -13,6 +13,7 @@ import dyncomp
 from dyncomp import dtypes, pipeline
 from dyncomp.aot_autograd.joint import joint
 from dyncomp.aot_autograd.partition import Halves, partition
+from dyncomp.aot_autograd.parts import in_parts
 from dyncomp.aot_autograd.saving import Choice, take_apart
 from dyncomp.graph.interp import run
 from dyncomp.graph.ir import GraphBuilder, GraphOutput, array_type, verify
@@ -82,6 +83,35 @@ def compiled(graph):
     return many
 
 
+def in_pieces(graph):
+    """The backward graph as parts that run one after the other, each for one gradient."""
+    if not graph.name.endswith("_backward"):
+        return lambda *args: run(graph, TABLE, *args)
+    parts = in_parts(graph, TABLE, [1])
+    if all(binding.kind != "node" for binding in graph.symbols):
+        assert len(parts) == len(graph.outputs)
+    for part in parts:
+        verify(part.graph, TABLE)
+    assert sorted(k for part in parts for k in part.gradients) == list(range(len(graph.outputs)))
+
+    def call(*args):
+        values, integers = list(args[: len(graph.inputs)]), args[len(graph.inputs) :]
+        sources = {
+            "int": lambda b: integers[b.index],
+            "dim": lambda b: values[b.index].shape[b.axis],
+            "stride": lambda b: values[b.index].strides[b.axis] // values[b.index].itemsize,
+        }
+        sizes = [sources[b.kind](b) for b in graph.symbols]
+        gradients = {}
+        for part in parts:
+            found = run(part.graph, TABLE, *[values[k] for k in part.reads], *sizes)
+            gradients.update(zip(part.gradients, found))
+            values.extend(found[len(part.gradients) :])
+        return [gradients[k] for k in range(len(graph.outputs))]
+
+    return call
+
+
 def kernels(graph):
     artifact = pipeline.run_pipeline(graph, make_options()).artifact
     return [type(step).__name__ for segment in artifact.module.segments for step in segment.steps]
@@ -120,9 +150,16 @@ def test_compiled_halves(function):
     check(captured(function, *ARGS), ARGS, call=compiled, rtol=1e-12)
 
 
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_parts(function):
+    check(captured(function, *ARGS), ARGS, call=in_pieces, rtol=1e-13)
+    check(*case(function, *ARGS, dynamic=True), call=in_pieces, rtol=1e-13)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_random_programs(seed):
     graph, args = random_program(seed)
+    check(graph, args, call=in_pieces, rtol=1e-12)
     for budget in (None, 0.5, 100, 0):
         check(graph, args, budget=budget, rtol=1e-12)
 

@@ -16,7 +16,7 @@ from .. import containers, frames, machine
 from ..breaks import Break, Skip
 from ..control import recursion
 from ..environment import frame_readers
-from ..environment.other_compilers import asks_whether_compiling, is_foreign
+from ..environment.other_compilers import answer_whether_compiling, is_foreign
 from ..environment.regions import disabled_reason, mark_of
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -78,9 +78,12 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
-        if tracer.config.options.assume_compiling and asks_whether_compiling(function.function):
-            tracer.guard(function.source, Kind.IS, function.function)
-            return ConstValue(True)
+        if tracer.config.options.assume_compiling:
+            asking = str(tracer.frames[-1].globals[0].get("__name__", ""))
+            answer = answer_whether_compiling(function.function, asking)
+            if answer is not None:
+                tracer.guard(function.source, Kind.IS, function.function)
+                return ConstValue(answer)
         for frontend in tracer.config.frontends:
             replacement = frontend.stand_in_for(function.function)
             if replacement is not None:

@@ -308,6 +308,10 @@ _NOT_HOOKED = tuple(
         *("filelock", "platformdirs", "pytest", "_pytest", "hypothesis", *other_compilers.PACKAGES),
     )
 )
+# But modules of modules: wrappers of torch's own call them in plain Python.
+_HOOKED_PARTS = tuple(
+    os.path.join(os.sep, "torch", "nn", "modules", f"{name}.py") for name in ("container", "transformer")
+)
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep
 
 
@@ -323,4 +327,8 @@ def hook_should_capture(code: types.CodeType) -> bool:
     in_site = any(part in path for part in _SITE)
     if not in_site and path.startswith(_LIBRARY_FOLDERS):
         return False
-    return not (in_site and any(package in path for package in _NOT_HOOKED)) and code.co_name != "<module>"
+    if code.co_name == "<module>":
+        return False
+    if not in_site or not any(package in path for package in _NOT_HOOKED):
+        return True
+    return code.co_name == "forward" and path.endswith(_HOOKED_PARTS)

@@ -28,6 +28,8 @@ _MODULES = {
 # by package: its modules with functions that say whether one of its compilers is at work
 _ASKED = {"torch": ("compiler", "_utils", "_dynamo", "_dynamo.external_utils")}
 _QUESTIONS = ("is_compiling", "is_dynamo_compiling")
+# who asks for the sake of graphs with collectives in them; here collectives are called between graphs
+_ASKING_OF_COLLECTIVES = ("torch.distributed", "torch.nn.parallel")
 
 MODULES = tuple(
     ".".join(filter(None, (package, part))) for package, parts in _MODULES.items() for part in parts
@@ -38,9 +40,12 @@ PACKAGES = tuple(package for package, parts in _MODULES.items() if "" in parts)
 _MODULES_ASKED = frozenset(f"{package}.{part}" for package, parts in _ASKED.items() for part in parts)
 
 
-def asks_whether_compiling(function: FunctionType) -> bool:
-    """Whether a function is a question of libraries that branch otherwise where a compiler follows them."""
-    return function.__name__ in _QUESTIONS and function.__module__ in _MODULES_ASKED
+def answer_whether_compiling(function: FunctionType, asking: str) -> bool | None:
+    """The answer, where a function is a question of libraries that branch otherwise where a compiler follows
+    them. ``asking``: the module that asks."""
+    if function.__name__ not in _QUESTIONS or function.__module__ not in _MODULES_ASKED:
+        return None
+    return not any(asking == name or asking.startswith(name + ".") for name in _ASKING_OF_COLLECTIVES)
 
 
 def is_foreign(module: str) -> bool:

@@ -1,6 +1,7 @@
 """Random numbers from torch's own generator: drawn by torch before the graph, in the order of the program.
 
-What depends on tensors is made of them as ATen's ``DistributionTemplates.h`` does it.
+What depends on tensors is made of them as ATen's ``DistributionTemplates.h`` does it. Under
+``options={"random": "fused"}`` uniform numbers are made in kernels (``random_bits.py``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .library import torch
 from .operands import Number, need_tensor, only_defaults, pointwise, tensor, write
 from .pointwise import add_var, divide_var, multiply_var
 from .promote import default_dtype, is_tensor, parse_dtype
+from .random_bits import is_fused, ones, uniform
 from .shape import sizes_of
 from .torch_facts import TO_TORCH
 from .torch_rules import RuleTable
@@ -68,6 +70,17 @@ def _check(tx: TraceContext, keywords: dict[str, Any], like: bool = False) -> No
     check_placement(tx, keywords, fresh=not like)
 
 
+def _seed(tx: TraceContext) -> ArrayRef:
+    bounds = (-(1 << 63), (1 << 63) - 1, ())
+    return _drawn(tx, torch.randint, bounds, {"dtype": torch.int64}, (), dtypes.int64, False)
+
+
+def _uniform(tx: TraceContext, shape: tuple[Dim, ...], dtype: DType) -> ArrayRef:
+    if is_fused(tx) and dtype in _REAL:
+        return tensor(uniform(tx, dtype, shape, lambda: _seed(tx)))
+    return _drawn(tx, torch.rand, (shape,), {"dtype": TO_TORCH[dtype]}, shape, dtype, False)
+
+
 # -- factories ----------------------------------------------------------------------------------------------
 def _of_size(function: object) -> Any:
     def rule(tx: TraceContext, *size: object, dtype: object = None, **keywords: object) -> ArrayRef:
@@ -76,6 +89,8 @@ def _of_size(function: object) -> Any:
         _check(tx, keywords)
         wanted = default_dtype() if dtype is None else parse_dtype(dtype)
         shape = sizes_of(size)
+        if function is torch.rand:
+            return _uniform(tx, shape, wanted)
         return _drawn(tx, function, (shape,), {"dtype": TO_TORCH[wanted]}, shape, wanted, False)
 
     return rule
@@ -92,6 +107,8 @@ def _like(function: object) -> Any:
         if not is_c_contiguous(x.shape, x.strides):
             raise Unsupported("random numbers in another order than C")
         wanted = x.dtype if dtype is None else parse_dtype(dtype)
+        if function is torch.rand:
+            return _uniform(tx, x.shape, wanted)
         return _drawn(tx, function, (x.shape,), {"dtype": TO_TORCH[wanted]}, x.shape, wanted, False)
 
     return rule
@@ -186,7 +203,15 @@ def normal(
     made = _drawn(tx, _filled, given, {}, shape, dtype, may_raise=not is_tensor(std))
     if is_tensor(std):
         made = tensor(multiply_var(tx, made, std))
-    return tensor(add_var(tx, made, mean, 1))
+    return _without_slope(tx, add_var(tx, made, mean, 1), *tensors)
+
+
+def _without_slope(tx: TraceContext, drawn: Var, *tensors: ArrayRef) -> ArrayRef:
+    """In torch what is drawn depends on the tensors that say how, with derivative zero: as their signs do."""
+    first, *rest = (tensor(pointwise(tx, "sign", x.var)) for x in tensors)
+    for x in rest:
+        first = tensor(add_var(tx, first, x, 1))
+    return tensor(tx.ops.with_derivative_of(drawn, first.var))
 
 
 def _zero_like(tx: TraceContext, x: ArrayRef) -> Var:
@@ -212,9 +237,9 @@ def bernoulli(tx: TraceContext, input: object, p: object = None, **keywords: obj
     one = tx.builder.emit("full", shape=x.shape, value=1.0, dtype=x.dtype, device=CPU)
     above = tx.builder.emit("greater_equal", x.var, _zero_like(tx, x))
     _require(tx, tx.builder.emit("logical_and", above, tx.builder.emit("less_equal", x.var, one)))
-    uniform = _drawn(tx, torch.rand, (x.shape,), {"dtype": TO_TORCH[x.dtype]}, x.shape, x.dtype, False)
-    below = tx.builder.emit("less", uniform.var, tx.builder.emit("contiguous", x.var))
-    return tensor(tx.builder.emit("convert", below, dtype=x.dtype))
+    drawn = _uniform(tx, x.shape, x.dtype)
+    is_below = tx.builder.emit("less", drawn.var, tx.builder.emit("contiguous", x.var))
+    return _without_slope(tx, tx.builder.emit("convert", is_below, dtype=x.dtype), x)
 
 
 def _dropout(tx: TraceContext, input: Any, p: Any, training: Any, inplace: Any = False) -> ArrayRef:
@@ -222,9 +247,14 @@ def _dropout(tx: TraceContext, input: Any, p: Any, training: Any, inplace: Any =
     if not training or p == 0 or inplace:
         return without_dropout(tx, input, p, training, inplace)
     x = need_tensor(input)
-    is_usual = type(p) is float and 0 < p < 1 and x.dtype in _REAL
+    fused = is_fused(tx)
+    is_usual = type(p) is float and 0 < p < 1 and (x.dtype in _REAL or (fused and x.dtype.is_float))
     if not is_usual or not is_c_contiguous(x.shape, x.strides) or any(hint(n) == 0 for n in x.shape):
         raise Unsupported("dropout in training mode of this tensor")
+    if fused:
+        kept = ones(tx, 1 - p, x.shape, lambda: _seed(tx))
+        noise = tensor(tx.builder.emit("convert", kept, dtype=x.dtype))
+        return tensor(multiply_var(tx, x, tensor(divide_var(tx, noise, 1 - p, None))))
     given = ("bernoulli_", x.shape, TO_TORCH[x.dtype], 1 - p)
     noise = _drawn(tx, _filled, given, {}, x.shape, x.dtype, may_raise=False)
     scaled = tensor(divide_var(tx, noise, 1 - p, None))

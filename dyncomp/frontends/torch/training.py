@@ -7,6 +7,7 @@ from typing import Any
 
 from ...symbolic.integers import Dim, SymInt
 from ..base import GradientPair, OutputView, PairBackward
+from .buckets import in_buckets
 from .library import torch
 
 
@@ -93,7 +94,9 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
         return tuple([found[k] for k in numbers])
 
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        wanted = ctx.needs_input_grad
+        return gradients_by(ctx, ctx.needs_input_grad, cotangents)
+
+    def gradients_by(ctx: Any, wanted: Sequence[bool], cotangents: Sequence[Any]) -> Any:
         key = (*[c is None for c in cotangents], *wanted)
         if key not in known:
             there = dict(zip(numbers, cotangents))
@@ -124,7 +127,8 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
     members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     made = type("CompiledGraph", (torch.autograd.Function,), members)
     # what Function.apply does besides is for functorch's transforms, under which nothing compiled runs
-    return super(torch.autograd.Function, made).apply
+    whole = super(torch.autograd.Function, made).apply
+    return in_buckets(pair, numbers, whole, forward, gradients_by)
 
 
 class _Spent(torch.autograd.Function):

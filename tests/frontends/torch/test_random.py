@@ -188,6 +188,32 @@ def test_layers_in_training():
             torch.testing.assert_close(fast(torch.ones(3, 4)), expected)
 
 
+def test_many_draws_and_checkpoints():
+    """Forward and backward see the same numbers, which are the library's."""
+    weights = torch.rand(6)
+
+    def inner(x):
+        return F.dropout(x, 0.5) * 2
+
+    def program(x):
+        dropped = F.dropout(x, 0.3)
+        drawn = torch.multinomial(weights, 3), torch.bernoulli(torch.rand_like(x)), torch.randperm(5)
+        again = torch.utils.checkpoint.checkpoint(inner, dropped, use_reentrant=False)
+        return dropped, *drawn, torch.normal(x, 1.0), again
+
+    x = torch.ones(4, 5, requires_grad=True)
+    fast = dyncomp.compile(program)
+    for seed in range(12):  # in pieces, some of which run as plain Python to compare
+        results = []
+        for function in (program, fast):
+            torch.manual_seed(seed)
+            found = function(x)
+            gradients = torch.autograd.grad(found[0].sum() + (found[-1] * found[-2]).sum(), x)
+            results.append((*found, *gradients, torch.rand(2)))
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+
+
 def test_checks_of_distributions():
     """``torch.distributions`` checks its arguments by functions of its own, and draws."""
     distributions = torch.distributions

@@ -9,6 +9,22 @@ DC_INLINE u64 dc_multiply_high(u64 a, u64 b) {
   const u64 right = (a & mask) * (b >> 32) + (left & mask);
   return (a >> 32) * (b >> 32) + (left >> 32) + (right >> 32);
 }
+// Philox4x32-10 (prims/pointwise/random_bits.py): words are halves of 64-bit numbers, whose products vectorise.
+// @ dc_philox
+DC_INLINE u64 dc_philox(u64 key, u64 counter) {
+  const u64 mask = 0xffffffffULL;
+  u64 a = counter & mask, b = counter >> 32, c = 0, d = 0, first = key & mask, second = key >> 32;
+  for (int round = 0; round < 10; round++) {
+    const u64 p = a * 0xd2511f53ULL, q = c * 0xcd9e8d57ULL;
+    a = (q >> 32) ^ b ^ first;
+    c = (p >> 32) ^ d ^ second;
+    b = q & mask;
+    d = p & mask;
+    first = (first + 0x9e3779b9ULL) & mask;
+    second = (second + 0xbb67ae85ULL) & mask;
+  }
+  return a | b << 32;
+}
 // n / d for n <= 2^63 and a constant d that is no power of two: T. Granlund, P. L. Montgomery, "Division by
 // Invariant Integers using Multiplication", 1994. With d < 2^bits the factor exceeds 2^(63+bits) / d by less than
 // 2^bits / d, so the product's error stays below 1 / d.
