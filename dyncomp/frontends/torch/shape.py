@@ -538,21 +538,19 @@ def axes_in_memory(x: Var) -> list[int]:
     if is_c_contiguous(x.shape, x.type.strides):
         return list(range(x.ndim))
     if is_dense(x):
-        return sorted(range(x.ndim), key=lambda axis: (-int(x.type.strides[axis]), axis))
+        return sorted(range(x.ndim), key=lambda axis: x.type.strides[axis], reverse=True)
     return iteration_order(x.shape, [x.type.strides])
 
 
 def is_dense(x: Var) -> bool:
-    """Non-overlapping and dense, by structure: torch's ``preserve_format`` keeps the strides of such."""
+    """Non-overlapping and dense: torch's ``preserve_format`` keeps the strides of such."""
     if is_c_contiguous(x.shape, x.type.strides):
         return True
-    if any(isinstance(d, SymInt) for d in (*x.shape, *x.type.strides)):
-        raise Unsupported("memory order of a strided tensor with symbolic sizes")
     step: Dim = 1
     for size, stride in sorted(
         ((d, s) for d, s in zip(x.shape, x.type.strides) if d != 1), key=lambda p: p[1]
     ):
-        if not same(stride, step):
+        if stride != step:
             return False
         step = step * size
     return True
@@ -570,7 +568,7 @@ def detach(tx: TraceContext, self: object) -> ArrayRef:
 def repeat(tx: TraceContext, self: object, *sizes: object) -> ArrayRef:
     x = need_tensor(self)
     reps = sizes_of(sizes)
-    if len(reps) < x.ndim or any(isinstance(r, SymInt) for r in reps):
-        raise Unsupported("repeat with fewer or symbolic counts")
+    if len(reps) < x.ndim:
+        raise Unsupported("repeat with fewer counts than dimensions")
     grown = emit(tx, "reshape", x.var, shape=(*[1] * (len(reps) - x.ndim), *x.shape))
-    return tensor(contiguous(tx, emit(tx, "tile", grown, reps=tuple(int(r) for r in reps))))
+    return tensor(contiguous(tx, emit(tx, "tile", grown, reps=reps)))

@@ -61,3 +61,22 @@ def test_made_like(name):
     x = CASES[name]()
     y = torch.randn(x.shape, dtype=torch.float64)
     same(dyncomp.compile(made_like, fullgraph=True)(x, y), made_like(x, y), f"{tuple(x.shape)} {x.stride()}")
+
+
+def attends(x):
+    """Heads are views of one projection; counts and sizes follow the batch."""
+    batch, length, width = x.shape
+    heads = x.view(batch, length, 2, width // 2).transpose(1, 2)
+    mask = torch.ones(1, length, dtype=torch.bool).repeat(batch, 1)[:, None, None]
+    attended = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask)
+    return attended, heads.clone(), torch.zeros_like(heads[..., ::2]), x.mT.repeat(1, 1, batch)
+
+
+def test_sizes_that_change():
+    """What is strided keeps its order for any size of the batch, in one graph that serves all."""
+    compiled = dyncomp.compile(attends, backend="eager", fullgraph=True)
+    before = dyncomp.stats()["graphs"]
+    for batch in (2, 3, 5, 4):
+        x = torch.randn(batch, 6, 8, dtype=torch.float64)
+        same(compiled(x), attends(x), f"batch of {batch}")
+    assert dyncomp.stats()["graphs"] - before == 2
