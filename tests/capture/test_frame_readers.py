@@ -7,10 +7,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
+import inspect
 import itertools
 import random
 import sys
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -287,3 +289,41 @@ def test_found_by_names(expression):
             found.append(str(compiled(x)))
         late = expression in TOO_LATE
         assert found[late:] == [wanted] * (4 - late), f"{form}: {found} is not {wanted}"
+
+
+def obsolete(kwargs, message, stacklevel=2):
+    """As diffusers' ``deprecate``: warns, and names the caller in an exception."""
+    warnings.warn(message, FutureWarning, stacklevel=stacklevel)
+    if kwargs:
+        caller = inspect.getouterframes(inspect.currentframe())[1]
+        raise TypeError(f"{caller.function}, line {caller.lineno}: unexpected {sorted(kwargs)}")
+
+
+def scaled(x, **kwargs):
+    if kwargs:
+        obsolete(kwargs, "no arguments", stacklevel=3)
+    return x * 2
+
+
+def sums(x, limit, **kwargs):
+    total = scaled(x)
+    for k in range(limit):
+        total = total + scaled(x + k, **kwargs)
+    return total
+
+
+def test_readers_on_the_way_to_an_exception():
+    """They do not keep what calls them from being compiled, and see their callers all the same."""
+    compiled = dyncomp.compile(sums, backend="eager", options={**OPTIONS, "unroll_limit": 4})
+    x = np.ones(3)
+    before = dyncomp.stats()["graphs"]
+    assert np.array_equal(compiled(x, 3), sums(x, 3)) and dyncomp.stats()["graphs"] > before
+    assert np.array_equal(compiled(x, 9), sums(x, 9))  # a loop that is not unrolled
+    for limit in (3, 9):
+        seen = []
+        for f in (sums, compiled):
+            with warnings.catch_warnings(record=True) as caught, pytest.raises(TypeError) as raised:
+                warnings.simplefilter("always")
+                f(x, limit, size=1)
+            seen.append((str(raised.value), [(w.lineno, w.filename) for w in caught]))
+        assert seen[0] == seen[1]

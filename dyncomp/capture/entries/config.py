@@ -127,6 +127,7 @@ class CaptureConfig(_hook.HookConfig):
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.read_frames: dict[int, types.CodeType] = {}  # functions whose frames others read
+        self.counted_frames: dict[int, types.CodeType] = {}  # those that what they call may count
         self.refused_calls = RefusedCalls()
         # instructions, as `decisions` names them, where what a graph assumes of sizes does not hold
         self.failed_checks: dict[tuple[types.CodeType, int], Break] = {}
@@ -196,6 +197,7 @@ class CaptureConfig(_hook.HookConfig):
         self._pieces.clear()
         self.refused_calls.clear()
         self.read_frames.clear()
+        self.counted_frames.clear()
         self.failed_checks.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()

@@ -7,7 +7,8 @@ lead to objects, their properties and methods by those names count too, special 
 which operators call, and the items of small containers.
 
 What only counts frames (``stacklevel=3`` of a warning or record) finds as many behind graph breaks as in the
-program, but for loops and comprehensions, of which an iteration may be a function of its own.
+program, but for loops, of which an iteration may be a function of its own: there it is none
+(:func:`~dyncomp.capture.lifetimes.loop_variables.kept_problem`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ...hook import _hook
-from ...python_code.flow import remembered
+from ...python_code.flow import always_raises, remembered
 from ...python_code.instr import CanonicalCode, Instr
 from ..breaks import Break, Skip
 from ..decisions import Restart
+from ..entries.config import CaptureConfig
 from ..frames import code_info
 from ..lifetimes.by_identity import WeakIdentityDict
 from ..values.base import LazyValue, Tracer, Value
@@ -35,6 +37,7 @@ READS = "it calls {}, which reads the frames of its callers"
 
 _OUTWARDS = frozenset({"f_back", "tb_frame", "getouterframes", "walk_stack", "extract_stack", "format_stack"})
 _OUTWARDS |= {"print_stack"}
+_LOOKS = _OUTWARDS | {"stack", "_getframe"}
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD")
 _MOST_FUNCTIONS = 300
 
@@ -56,7 +59,7 @@ def own_reach(code: CanonicalCode) -> int:
     """How many callers up the code itself may look."""
     outwards, deepest = 0, 0
     for instr, following in zip(code.instructions, code.instructions[1:]):
-        if instr.op not in _LOADS:
+        if instr.op not in _LOADS or (instr.arg in _LOOKS and always_raises(code, instr.index)):
             continue
         if instr.arg == "stack" and instr.op != "LOAD_GLOBAL" and _is_of(code, instr.index, "inspect"):
             return FAR
@@ -299,29 +302,31 @@ def reach_of(function: types.FunctionType, owner: type | None, follows: Follows)
     return known[owner]
 
 
-def reader_in(function: types.FunctionType, args: tuple[Any, ...], follows: Follows) -> str:
-    """The name of what ``function`` calls that reads its frame, or a caller's, or in a loop counts frames
-    beyond it; empty if none does."""
+def reader_in(
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, follows: Follows
+) -> str:
+    """The name of what ``function`` calls that reads its frame, or a caller's; empty if none does. Notes
+    whether something counts frames beyond it."""
     owner = type(args[0]) if args else None
     found = [each for arg in args if not issubclass(type(arg), type) for each in functions_of(arg)]
-    iterates = _iterates(_decoded(function.__code__))
     for callee, its_owner in (*callees(function, owner), *found):
-        if _is_read_by(callee, its_owner, follows, iterates):
+        if _is_read_by(callee, its_owner, function.__code__, config, follows):
             return callee.__qualname__
     return ""
 
 
-def _is_read_by(callee: types.FunctionType, owner: type | None, follows: Follows, iterates: bool) -> bool:
-    """Whether what a function calls reads the function's frame, or may count one too many."""
+def _is_read_by(
+    callee: types.FunctionType,
+    owner: type | None,
+    code: types.CodeType,
+    config: CaptureConfig,
+    follows: Follows,
+) -> bool:
+    """Whether what a function calls reads the function's frame."""
     reach = reach_of(callee, owner, follows)
-    return reach.looks > 0 or (iterates and reach.counts > 1)
-
-
-@remembered
-def _iterates(code: CanonicalCode) -> bool:
-    """Whether a function, or one nested in it, as comprehensions are, has loops."""
-    nested = (i.arg for i in code.instructions if i.op == "LOAD_CONST" and isinstance(i.arg, types.CodeType))
-    return _loops(code) or any(_iterates(_decoded(each)) for each in nested)
+    if reach.counts > 1:
+        config.counted_frames[id(code)] = code
+    return reach.looks > 0
 
 
 # -- while capturing ------------------------------------------------------------------------------------
@@ -329,7 +334,7 @@ def refuse_root(tracer: Tracer, function: types.FunctionType, args: tuple[Any, .
     """Have a function whose frame is read run as it is."""
     if id(function.__code__) in tracer.config.read_frames:
         raise Skip(READS.format("a function"))
-    reader = reader_in(function, args, _follows(tracer))
+    reader = reader_in(function, args, tracer.config, _follows(tracer))
     if reader:
         raise Skip(READS.format(reader))
 
@@ -345,12 +350,12 @@ def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Any, args: l
     if reach > 0:
         _leave_callers_plain(tracer, reach, name)
         raise Break("inline-refused", f"{function.describe()} reads the frames of its callers")
-    reader, iterates = "", _iterates(_decoded(code))
+    reader = ""
     if isinstance(function, FunctionValue):
-        reader = reader_in(function.function, (), _follows(tracer))
+        reader = reader_in(function.function, (), config, _follows(tracer))
     for arg in args:
         for callee, its_owner in functions_of(_object_of(arg)):
-            if _is_read_by(callee, its_owner, _follows(tracer), iterates):
+            if _is_read_by(callee, its_owner, code, config, _follows(tracer)):
                 tracer.realize(arg) if isinstance(arg, LazyValue) else None
                 reader = callee.__qualname__
     if reader or id(code) in config.read_frames:

@@ -126,6 +126,10 @@ _ENUM_HASHES = (enum.Enum.__hash__, int.__hash__, str.__hash__)
 _ENUM_EQUALITIES = (object.__eq__, int.__eq__, str.__eq__)
 
 
+# classes of constants of a library in C, each of which there is once
+_SINGLETONS = frozenset({"dtype", "layout", "memory_format"})
+
+
 def is_plain_key(key: object) -> bool:
     if type(key) is tuple:
         return all(map(is_plain_key, key))
@@ -137,7 +141,10 @@ def is_plain_key(key: object) -> bool:
         return type(key).__hash__ is type.__hash__ and type(key).__eq__ is type.__eq__
     if isinstance(type(key), enum.EnumMeta):
         return type(key).__hash__ in _ENUM_HASHES and type(key).__eq__ in _ENUM_EQUALITIES
-    return type(key) in (
+    kind = type(key)
+    if kind.__module__ == "torch" and kind.__name__ in _SINGLETONS:
+        return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+    return kind in (
         str,
         int,
         float,

@@ -28,6 +28,8 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 def kept_problem(tracer: Tracer, frame: Frame, loop: Loop) -> str | None:
     """Why an iteration of ``loop`` may not be a function of its own; ``None`` where it may."""
+    if id(tracer.config.function_of(frame.raw_code)) in tracer.config.counted_frames:
+        return "a loop in a function whose frame may be counted by a warning's stacklevel"
     names = _keeping(frame, loop)
     if not names:
         return None

@@ -9,6 +9,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from .functional import real_tensor
+from .gradients import requires, where_true, with_gradient
 from .normalization import per_channel
 from .operands import axis_of, contiguous, convert, fitting, need_tensor, pointwise, tensor, to_var, write
 from .reductions import widened
@@ -29,8 +30,17 @@ class _Pointwise:
         ready = [v if isinstance(v, Var) else to_var(self.tx, float(v), self.x.dtype) for v in operands]
         return pointwise(self.tx, op, *ready)
 
-    def clamped(self, x: Var, low: float, high: float) -> Var:
-        return self("minimum", self("maximum", x, low), high)
+    def clamped(self, x: Var, low: float, high: float, at_nan: float = 1.0) -> Var:
+        """By torch's derivative, which is 0 on the bounds."""
+        out = self("minimum", self("maximum", x, low), high)
+        if not requires(self.tx, x):
+            return out
+        if at_nan:
+            outside = self("logical_or", self("less_equal", x, low), self("greater_equal", x, high))
+            inside = self("logical_not", outside)
+        else:
+            inside = self("logical_and", self("greater", x, low), self("less", x, high))
+        return with_gradient(self.tx, out, (x, where_true(self.tx, inside)))
 
 
 Body = Callable[[_Pointwise, Var], Var]
@@ -68,7 +78,7 @@ def relu6(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
 
 def _gate(e: _Pointwise, x: Var) -> Var:
     """``relu6(x + 3) / 6``."""
-    return e("divide", e.clamped(e("add", x, 3.0), 0.0, 6.0), 6.0)
+    return e("divide", e.clamped(e("add", x, 3.0), 0.0, 6.0, at_nan=0.0), 6.0)
 
 
 @TABLE.function("F.hardsigmoid")

@@ -134,6 +134,24 @@ def grad_fn(tx: TraceContext, self: object) -> None:
         raise Unsupported("grad_fn of a tensor that requires grad")
 
 
+def _fail() -> None:
+    raise AssertionError("stands for what is refused")
+
+
+def _checked(error_type: type[Exception], cond: object, message: object) -> None:
+    """``torch._check`` and its like: one that holds says nothing."""
+    if cond is not True:
+        _fail()
+
+
+def refuse_check(tx: TraceContext) -> None:
+    raise Unsupported("a check of torch that does not hold")
+
+
+STAND_INS = {torch._check_with: _checked}
+TABLE.functions[_fail] = refuse_check
+
+
 def _always(answer: bool) -> Callable[..., bool]:
     def rule(tx: TraceContext, self: object) -> bool:
         need_tensor(self)

@@ -113,10 +113,13 @@ def full_like(
     tx: TraceContext, input: object, fill_value: object, *, dtype: object = None, **keywords: object
 ) -> ArrayRef:
     """Keeps the order of the axes in memory, as ``clone`` does."""
+    in_c_order = keywords.get("memory_format") is torch.contiguous_format
+    if in_c_order:
+        del keywords["memory_format"]
     check_placement(tx, keywords)
     x = need_tensor(input)
     wanted = x.dtype if dtype is None else parse_dtype(dtype)
-    order = axes_in_memory(x.var)
+    order = list(range(x.ndim)) if in_c_order else axes_in_memory(x.var)
     made = filled(tx, tuple(x.shape[a] for a in order), fill_value, wanted)
     if order == list(range(x.ndim)):
         return made

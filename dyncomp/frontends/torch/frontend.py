@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
 from . import (
+    attributes,
     autocast,
     autograd_grad,
     backward,
@@ -61,6 +62,7 @@ _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, to
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
 _STAND_INS = {
+    **attributes.STAND_INS,
     **checkpoints.STAND_INS,
     **autograd_grad.STAND_INS,
     **backward.STAND_INS,

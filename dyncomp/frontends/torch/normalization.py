@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symbolic.integers import product
@@ -39,10 +40,10 @@ def _statistics(tx: TraceContext, x: ArrayRef) -> tuple[ArrayRef, ArrayRef]:
     """Mean and variance of each channel of the input itself."""
     axes = (0, *range(2, x.ndim))
     count = product(x.shape[axis] for axis in axes)
-    if not isinstance(count, int) or count < 2:
-        raise Unsupported("batch_norm of one value per channel, or of unknown sizes")
+    if count < 2:
+        raise Unsupported("batch_norm of one value per channel")
     wide = widened(tx, x.var)
-    number = to_var(tx, float(count), wide.dtype)
+    number = to_var(tx, count, wide.dtype)
     mean = pointwise(tx, "divide", emit(tx, "reduce_sum", wide, axes=axes), number)
     centred = pointwise(tx, "subtract", wide, per_channel(tx, mean, x.ndim))
     squares = emit(tx, "reduce_sum", pointwise(tx, "multiply", centred, centred), axes=axes)
@@ -60,9 +61,11 @@ def _move(
     if not isinstance(momentum, (int, float)):
         raise Unsupported("batch_norm with a momentum that is no number")
     count = product(x.shape[axis] for axis in (0, *range(2, x.ndim)))
-    unbiased = int(count) / (int(count) - 1)
-    for target, value, factor in zip(_channels(x, *running), new, (1.0, unbiased)):
-        step = pointwise(tx, "multiply", value.var, to_var(tx, momentum * factor, value.dtype))
+    many, less = (to_var(tx, n, dtypes.float64) for n in (count, count - 1))
+    given = to_var(tx, float(momentum), dtypes.float64)
+    unbiased = pointwise(tx, "multiply", given, pointwise(tx, "divide", many, less))
+    for target, value, factor in zip(_channels(x, *running), new, (given, unbiased)):
+        step = pointwise(tx, "multiply", value.var, convert(tx, factor, value.dtype))
         rest = pointwise(tx, "multiply", widened(tx, target.var), to_var(tx, 1.0 - momentum, value.dtype))
         # the statistics are no function of the input to autograd
         write(tx, target, tx.ops.stop_gradient(pointwise(tx, "add", rest, step)))

@@ -306,8 +306,7 @@ def mul(tx: TraceContext, input: object, other: object, *, out: object = None) -
 def div(
     tx: TraceContext, input: object, other: object, *, rounding_mode: object = None, out: object = None
 ) -> ArrayRef:
-    only_defaults(out=out)
-    return tensor(divide_var(tx, input, other, rounding_mode))
+    return into(tx, out, divide_var(tx, input, other, rounding_mode))
 
 
 @TABLE.both("floor_divide")

@@ -14,7 +14,7 @@ from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
 from .formats import is_channels_last
-from .gradients import detached, requires
+from .gradients import detached, is_on, requires
 from .library import torch
 from .operands import (
     as_own,
@@ -78,9 +78,10 @@ def view_as(tx: TraceContext, self: object, other: object) -> ArrayRef:
 
 
 @TABLE.method("reshape")
-def reshape_method(tx: TraceContext, self: object, *shape: object) -> ArrayRef:
+def reshape_method(tx: TraceContext, self: object, *sizes: object, shape: object = None) -> ArrayRef:
     x = need_tensor(self).var
-    return tensor(reshape_var(tx, x, inferred(x, sizes_of(shape))))
+    wanted = sizes if shape is None else (shape,)
+    return tensor(reshape_var(tx, x, inferred(x, sizes_of(wanted))))
 
 
 @TABLE.function("reshape")
@@ -143,6 +144,42 @@ def permute_method(tx: TraceContext, self: object, *dims: object) -> ArrayRef:
 @TABLE.function("permute")
 def permute(tx: TraceContext, input: Any, dims: Any) -> ArrayRef:
     return _permuted(tx, need_tensor(input), dims)
+
+
+@TABLE.function("meshgrid")
+def meshgrid(tx: TraceContext, *tensors: Any, indexing: object = None) -> tuple[ArrayRef, ...]:
+    """Views of the tensors, spread over the grid."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    refs = [need_tensor(t) for t in given]
+    if indexing not in ("ij", "xy"):
+        raise Unsupported("meshgrid without indexing= warns")
+    if not refs or any(r.ndim > 1 for r in refs) or len({(r.dtype, r.type.device) for r in refs}) > 1:
+        raise Unsupported("meshgrid of these tensors")
+    axes = list(range(len(refs)))
+    if indexing == "xy" and len(refs) > 1:
+        axes[:2] = 1, 0
+    sizes = [product(r.shape) for r in refs]
+    grid = tuple(sizes[axes.index(axis)] for axis in range(len(refs)))
+    made = []
+    for ref, size, axis in zip(refs, sizes, axes):
+        line = tuple(size if k == axis else 1 for k in range(len(refs)))
+        made.append(expand(tx, tensor(emit(tx, "reshape", ref.var, shape=line)), grid))
+    return tuple(made)
+
+
+@TABLE.function("einsum")
+def einsum(tx: TraceContext, equation: object, *operands: Any) -> ArrayRef:
+    """Other axes of one tensor are a view of it; the rest are calls of torch's routine."""
+    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    if not isinstance(equation, str) or len(given) != 1:
+        raise Unsupported("einsum of several tensors")
+    before, arrow, after = equation.replace(" ", "").partition("->")
+    if not arrow or not before.isalpha() or sorted(before) != sorted(set(after)) or len(before) != len(after):
+        raise Unsupported("einsum that is no permutation")
+    x = need_tensor(given[0])
+    if x.ndim != len(before):
+        raise Unsupported("einsum with subscripts for another number of dimensions")
+    return permute(tx, x, tuple(map(before.index, after)))
 
 
 @TABLE.both("movedim", "moveaxis")
@@ -521,9 +558,11 @@ TABLE.both("triu")(_triangle("triu"))
 @TABLE.both("clone")
 def clone(tx: TraceContext, input: object, *, memory_format: object = None) -> ArrayRef:
     """Keeps the order of the axes in memory."""
+    x = need_tensor(input)
+    if memory_format is torch.contiguous_format:
+        return tensor(contiguous(tx, emit(tx, "copy", x.var)))
     if memory_format is not torch.preserve_format:
         only_defaults(memory_format=memory_format)
-    x = need_tensor(input)
     return tensor(dense_copy(tx, x.var))
 
 
@@ -554,6 +593,15 @@ def is_dense(x: Var) -> bool:
             return False
         step = step * size
     return True
+
+
+@TABLE.attribute("data")
+def data(tx: TraceContext, self: object) -> ArrayRef:
+    """Like ``detach()`` where no backward pass can have kept what is written through it."""
+    x = need_tensor(self)
+    if is_on(tx) and not x.dtype.is_integer and not x.dtype.is_bool:
+        raise Unsupported("data of floating-point tensors in grad mode")
+    return detach(tx, x)
 
 
 @TABLE.method("detach")

@@ -355,3 +355,54 @@ def test_many_layers_from_a_generator():
 def test_sign_of_nan_is_zero(dtype):
     x = torch.tensor([float("nan"), -0.0, 0.0, -2.0, float("inf")], dtype=dtype).repeat(9)
     whole(lambda x: (x.sign(), torch.sign(x * 2)), x, backend="inductor")
+
+
+DTYPES = {torch.float32: 2, torch.int64: 3}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.meshgrid(x[0, 0], x[:, 0, 0], indexing="ij"),
+        lambda x: torch.meshgrid([x[0, 0], x[:, 0, 0], x[0, 0]], indexing="xy"),
+        lambda x: torch.meshgrid(x[0, 0], indexing="xy"),
+        lambda x: (x.reshape(shape=(4, 6)), torch.einsum("abc -> cab", x)),
+        lambda x: x.mT.clone(memory_format=torch.contiguous_format),
+        lambda x: torch.zeros_like(x.mT, memory_format=torch.contiguous_format),
+        lambda x: (x.data + 1, x.long().data.view(-1)),
+        lambda x: x * DTYPES.get(x.dtype, 5) + (torch.float64 in DTYPES) + DTYPES[torch.int64],
+        lambda x: torch.div(x, 3, out=torch.empty(2, 3, 4)),
+    ],
+)
+def test_small_idioms(function):
+    whole(function, torch.randn(2, 3, 4))
+
+
+def test_checks_of_torch():
+    def function(x):
+        torch._check(x.shape[0] > 1, lambda: f"too short: {x.shape[0]}")
+        torch._check_value(x.dim() == 2, lambda: "no matrix")
+        return x * 2
+
+    whole(function, torch.randn(2, 3))
+    for x in (torch.randn(1, 3), torch.randn(2, 3, 4)):
+        messages = []
+        for f in (function, dyncomp.compile(function, backend="eager")):
+            with pytest.raises((RuntimeError, ValueError)) as found:
+                f(x)
+            messages.append((found.type, str(found.value)))
+        assert messages[0] == messages[1]
+
+
+def test_batch_norm_of_batches_that_change():
+    layers, expected = (nn.Sequential(nn.BatchNorm1d(4), nn.BatchNorm1d(4, affine=False)) for _ in range(2))
+    compiled = dyncomp.compile(layers, backend="eager")
+    before = dyncomp.stats()
+    for batch in (2, 3, 7, 5):
+        x = torch.randn(batch, 4)
+        same(expected(x), compiled(x))
+        same([*expected.buffers()], [*layers.buffers()])
+    assert dyncomp.stats()["graphs"] - before["graphs"] == 2
+    assert dyncomp.stats()["breaks"] == before["breaks"]
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        compiled(torch.randn(1, 4))
