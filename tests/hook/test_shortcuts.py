@@ -34,7 +34,8 @@ def tree(rng, depth):
     node.children = {}
     if depth:
         node.children = {name: tree(rng, depth - 1) for name in ("left", "right")}
-    vars(node)  # a dictionary, as most modules have one
+    if rng.random() < 0.8:
+        vars(node)  # a dictionary, as most modules have one
     return node
 
 
@@ -46,7 +47,8 @@ def guards_of(node, source, made):
 
     add(source, "TYPE_IS", Node)
     add(source, "INSTANCE_LACKS", "absent")
-    for name, value in vars(node).items():
+    names = ("number", "text", "truth", "nothing", "ordered", "pairs", "sequence", "fixed", "children")
+    for name, value in [(name, getattr(node, name)) for name in names]:
         where = InstanceDictSource(source, name)
         add(where, "TYPE_IS", type(value))
         if type(value) in (int, str, bool, float):

@@ -404,7 +404,8 @@ instance_managed_dict(PyObject *obj)
 #if PY_VERSION_HEX >= 0x030D0000
     return (PyObject *)_PyObject_GetManagedDict(obj);
 #elif PY_VERSION_HEX >= 0x030C0000
-    return _PyDictOrValues_GetDict(*_PyObject_DictOrValuesPointer(obj));
+    PyDictOrValues found = *_PyObject_DictOrValuesPointer(obj);
+    return _PyDictOrValues_IsValues(found) ? NULL : _PyDictOrValues_GetDict(found);
 #else
     return *_PyObject_ManagedDictPointer(obj);
 #endif
