@@ -408,7 +408,8 @@ def main() -> None:
     globals()[sys.argv[4]]()
     assert dyncomp.stats()["internal_errors"] == 0
     dist.destroy_process_group()
-    print("done")
+    print("done", flush=True)
+    os._exit(0)  # torch's threads behind communication hooks may outlive the interpreter, and abort
 
 
 if __name__ == "__main__":
