@@ -61,6 +61,7 @@ using View = int (*)(void* object, DLTensor* out);
  * where a Python tensor has its at::Tensor. */
 using LibraryView = void (*)(const void* tensor, DLTensor* out);
 LibraryView library_view = nullptr;
+PyTypeObject* library_type = nullptr; /* strong: of such tensors */
 size_t tensor_offset = 0;
 
 int direct_view(void* object, DLTensor* out) {
@@ -173,6 +174,11 @@ const DLPackExchangeAPI* exchange_table(PyObject* type) {
   const DLPackExchangeAPI* table = reinterpret_cast<const DLPackExchangeAPI*>(header);
   if (!table || !table->dltensor_from_py_object_no_sync || !table->managed_tensor_allocator) return nullptr;
   return table;
+}
+
+View view_of(PyObject* type, const DLPackExchangeAPI* table) {
+  const bool is_direct = library_view && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), library_type);
+  return is_direct ? direct_view : table->dltensor_from_py_object_no_sync;
 }
 
 bool read_by_table(Frame& frame, int index, const Input& input, View view) {
@@ -355,7 +361,7 @@ TensorApi* make_tensor_api(PyObject* spec) {
   api->to_numpy = Py_NewRef(to_numpy);
   api->taken = Py_NewRef(taken);
   if (use_table) api->table = exchange_table(type);
-  if (api->table) api->view = library_view ? direct_view : api->table->dltensor_from_py_object_no_sync;
+  if (api->table) api->view = view_of(type, api->table);
   return api;
 }
 
@@ -369,6 +375,7 @@ PyObject* use_direct_view(PyObject*, PyObject* args) {
     return nullptr;
   const DLPackExchangeAPI* table = exchange_table(type);
   if (!table || !function) return PyLong_FromLong(0);
+  Py_XSETREF(library_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(type)));
   library_view = reinterpret_cast<LibraryView>(static_cast<uintptr_t>(function));
   tensor_offset = static_cast<size_t>(offset);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); ++i) {
