@@ -8,8 +8,10 @@ import collections
 import gc
 import random
 
+import numpy as np
 import pytest
 
+from dyncomp.capture.guards.fact_kinds import NoOverlap
 from dyncomp.capture.guards.guard import Guard, compile_guards
 from dyncomp.capture.guards.source import InstanceDictSource, ItemSource, LocalSource
 from dyncomp.hook import _hook
@@ -262,3 +264,20 @@ def test_programs_that_read_are_called():
     with pytest.raises(LookupError):
         program(world.root)
     assert isinstance(program, _hook.GuardProgram)
+
+
+def test_arrays_that_must_not_overlap():
+    """The check has its registers in a tuple; some are known, some are read anew."""
+    root = tree(random.Random(3), 2)
+    place = LocalSource("root", 0)
+    vars(root)["array"] = np.zeros(8)
+    guards = guards_of(root.children["left"], ItemSource(InstanceDictSource(place, "children"), "left"), [])
+    arrays = (InstanceDictSource(place, "array"), LocalSource("other", 1))
+    guards.append(Guard(None, "NO_OVERLAP", NoOverlap(arrays, (0,))))
+    program = compile_guards(guards, arrays)
+    for k in range(40):
+        other = root.array[2:4] if k % 3 == 0 else np.zeros(2)
+        found = program.read((root, other), globals(), vars(builtins))
+        assert (found is None) == (k % 3 == 0)
+        assert found is None or (found[0] is root.array and found[1] is other)
+    assert program.steps is not None

@@ -117,6 +117,8 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 int program_traverse(GuardProgram *self, visitproc visit, void *arg);
 int program_clear(GuardProgram *self);
 void program_dealloc(GuardProgram *self);
+/* program(*args): a tuple of the outputs, of a program that reads nothing but arguments. */
+PyObject *program_call(GuardProgram *self, PyObject *const *args, size_t nargsf, PyObject *names);
 
 /* -- shortcut.c ------------------------------------------------------------------------------ */
 #define SHORTCUT_LEAST 48 /* instructions of a program that has one */

@@ -507,6 +507,7 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_XDECREF(self);
         return NULL;
     }
+    self->vectorcall = (vectorcallfunc)program_call;
     self->num_registers = num_registers;
     self->guards = guards != NULL ? Py_NewRef(guards) : PyTuple_New(0);
     int bad = self->guards == NULL || program_fill(self, items) < 0
@@ -523,11 +524,9 @@ int
 program_traverse(GuardProgram *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->guards);
-    if (self->shortcut != NULL) {
-        int stop = shortcut_traverse(self->shortcut, visit, arg);
-        if (stop) {
-            return stop;
-        }
+    int stop = self->shortcut == NULL ? 0 : shortcut_traverse(self->shortcut, visit, arg);
+    if (stop) {
+        return stop;
     }
     for (Py_ssize_t k = 0; k < self->num_instrs; k++) {
         Py_VISIT(self->instrs[k].obj);

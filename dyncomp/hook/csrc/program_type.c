@@ -67,6 +67,17 @@ program_first_failure(GuardProgram *self, PyObject *args, PyObject *kwargs)
     return PyLong_FromLong(guard_of_instr(self, run.failed));
 }
 
+/* A tuple of the outputs, after a run in which all guards held. */
+static PyObject *
+outputs_of(const GuardProgram *self, PyObject **registers, const int *outputs)
+{
+    PyObject *values = PyTuple_New(self->num_outputs);
+    for (int k = 0; values != NULL && k < self->num_outputs; k++) {
+        PyTuple_SET_ITEM(values, k, Py_NewRef(registers[output_register(outputs, k)]));
+    }
+    return values;
+}
+
 static PyObject *
 program_read(GuardProgram *self, PyObject *args, PyObject *kwargs)
 {
@@ -74,16 +85,13 @@ program_read(GuardProgram *self, PyObject *args, PyObject *kwargs)
     if (run_from_python(self, args, kwargs, &run) < 0) {
         return NULL;
     }
-    PyObject *values = run.failed < 0 ? PyTuple_New(self->num_outputs) : Py_NewRef(Py_None);
-    for (int k = 0; values != NULL && run.failed < 0 && k < self->num_outputs; k++) {
-        PyTuple_SET_ITEM(values, k, Py_NewRef(run.registers[output_register(run.outputs, k)]));
-    }
+    PyObject *values
+        = run.failed < 0 ? outputs_of(self, run.registers, run.outputs) : Py_NewRef(Py_None);
     run_done(&run);
     return values;
 }
 
-/* program(*args): a tuple of the outputs, of a program that reads nothing but arguments. */
-static PyObject *
+PyObject *
 program_call(GuardProgram *self, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     PyObject *few[STACK_REGISTERS];
@@ -103,10 +111,7 @@ program_call(GuardProgram *self, PyObject *const *args, size_t nargsf, PyObject 
         PyErr_Format(PyExc_LookupError, "what instruction %zd reads has gone", failed);
     }
     else {
-        values = PyTuple_New(self->num_outputs);
-    }
-    for (int k = 0; values != NULL && k < self->num_outputs; k++) {
-        PyTuple_SET_ITEM(values, k, Py_NewRef(registers[output_register(outputs, k)]));
+        values = outputs_of(self, registers, outputs);
     }
     release_registers(registers, filled);
     if (registers != few) {
@@ -127,16 +132,6 @@ static PyObject *
 program_get_guards(GuardProgram *self, void *unused)
 {
     return self->guards == NULL ? PyTuple_New(0) : Py_NewRef(self->guards);
-}
-
-static PyObject *
-program_new_callable(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *made = program_new(type, args, kwargs);
-    if (made != NULL) {
-        ((GuardProgram *)made)->vectorcall = (vectorcallfunc)program_call;
-    }
-    return made;
 }
 
 static PyObject *
@@ -173,7 +168,7 @@ PyTypeObject GuardProgram_Type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_vectorcall_offset = offsetof(GuardProgram, vectorcall),
     .tp_call = PyVectorcall_Call,
-    .tp_new = program_new_callable,
+    .tp_new = program_new,
     .tp_dealloc = (destructor)program_dealloc,
     .tp_traverse = (traverseproc)program_traverse,
     .tp_clear = (inquiry)program_clear,

@@ -397,21 +397,7 @@ instance_inline_values(PyObject *obj)
 #endif
 }
 
-/* The real dictionary of an object whose type has a managed one, or NULL. Borrowed. */
-static inline PyObject *
-instance_managed_dict(PyObject *obj)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return (PyObject *)_PyObject_GetManagedDict(obj);
-#elif PY_VERSION_HEX >= 0x030C0000
-    PyDictOrValues found = *_PyObject_DictOrValuesPointer(obj);
-    return _PyDictOrValues_IsValues(found) ? NULL : _PyDictOrValues_GetDict(found);
-#else
-    return *_PyObject_ManagedDictPointer(obj);
-#endif
-}
-
-/* Where the address of that dictionary is, or, before 3.13, what says that there is none. */
+/* Where an object whose type has a managed dictionary has the address of it, or (3.12) of what stands for it. */
 static inline PyObject **
 managed_dict_slot(PyObject *obj)
 {
@@ -422,6 +408,18 @@ managed_dict_slot(PyObject *obj)
 #else
     return _PyObject_ManagedDictPointer(obj);
 #endif
+}
+
+/* The real dictionary of such an object, or NULL. Borrowed. */
+static inline PyObject *
+instance_managed_dict(PyObject *obj)
+{
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+    if (_PyDictOrValues_IsValues(*_PyObject_DictOrValuesPointer(obj))) {
+        return NULL;
+    }
+#endif
+    return *managed_dict_slot(obj);
 }
 
 static inline bool

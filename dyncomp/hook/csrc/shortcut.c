@@ -222,8 +222,10 @@ typedef struct {
     uint8_t *is_base; /* whether something is read of it that a dictionary's version may settle */
     int8_t *settled;  /* 1: there is a step for its dictionary; -1: there cannot be one; 0: not asked yet */
     int *from;        /* the instruction that loads a register */
-    int *number;      /* in the shortcut, or -1 */
+    int *number;      /* in the shortcut: of what is known, or FIRST_LOADED - n of the n-th that it loads itself */
 } Making;
+
+enum { NO_NUMBER = -1, FIRST_LOADED = -2 };
 
 static Step *
 add_step(Making *m, int kind, int from)
@@ -233,16 +235,14 @@ add_step(Making *m, int kind, int from)
     return step;
 }
 
-/* The number of a register in the shortcut. What the shortcut loads itself comes after what is known, whose
-   number is not settled yet: such numbers are negative until then. */
-static int
-number_of(Making *m, int reg)
+/* Give a register that an instruction reads a number in the shortcut, if it has none yet. */
+static void
+number(Making *m, int reg)
 {
-    if (m->number[reg] == -1) {
+    if (m->number[reg] == NO_NUMBER) {
         m->made->known[m->made->num_known] = m->values[reg];
         m->number[reg] = m->made->num_known++;
     }
-    return m->number[reg];
 }
 
 static bool
@@ -267,7 +267,8 @@ has_versions(PyObject *dict)
     return PyDict_Check(dict) && dict_version(dict) != 0 && names_are_plain(dict);
 }
 
-/* Where the object has the address of its dictionary; NULL: nowhere. */
+/* Where the object has the address of its dictionary, which only the type says: nowhere, NULL, in objects whose
+   sizes differ. */
 static PyObject **
 slot_of_dict(PyObject *object)
 {
@@ -337,19 +338,20 @@ settle_field(Making *m, int reg, int k)
         return false;
     }
     PyDictValues *values = instance_inline_values(object);
-    if (values == NULL || ((PyHeapTypeObject *)Py_TYPE(object))->ht_cached_keys == NULL || !keep(m, (PyObject *)Py_TYPE(object))) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (values == NULL || ((PyHeapTypeObject *)type)->ht_cached_keys == NULL || !keep(m, (PyObject *)type)) {
         return false;
     }
     int place = place_of_inline_value(object, i->obj);
     Step *step = add_step(m, place >= 0 ? FIELD : NAMES, k);
     step->object = object;
-    step->type = Py_TYPE(object);
+    step->type = type;
     if (place >= 0) {
         step->slot = &values->values[place];
         step->value = *step->slot;
     }
     else {
-        step->version = number_of_names(step->type);
+        step->version = number_of_names(type);
     }
     return true;
 #else
@@ -364,7 +366,7 @@ is_constant(PyObject *value)
         || PyFloat_CheckExact(value) || PyBytes_CheckExact(value) || PyComplex_CheckExact(value);
 }
 
-/* Whether an object keeps its type, and what the instruction asks about it, as long as it lives. */
+/* Whether what an instruction asks about an object stays so as long as the object lives. */
 static bool
 stays_so(const Instr *i, PyObject *value)
 {
@@ -385,6 +387,7 @@ is_settled(Making *m, int k)
         return false;
     }
     int state = m->state[i->reg];
+    bool is_dict = PyDict_Check(m->values[i->reg]);
     switch (i->op) {
     case OP_IS: case OP_IS_NOT: return state != UNKNOWN;
     case OP_SAME: case OP_NOT_SAME: return state != UNKNOWN && m->state[i->a] != UNKNOWN;
@@ -393,21 +396,18 @@ is_settled(Making *m, int k)
     /* the order of an OrderedDict changes without its version */
     case OP_DICT_KEYS: return PyDict_CheckExact(m->values[i->reg]) && settle_dict(m, i->reg);
     case OP_LEN:
-        if (PyDict_Check(m->values[i->reg]) && settle_dict(m, i->reg)) {
+        if (is_dict && settle_dict(m, i->reg)) {
             return true;
         }
-        return state == SAME && stays_so(i, m->values[i->reg]);
-    case OP_TYPE_IS:
-        if (m->is_base[i->reg]) { /* the step looks at the type too */
-            bool is_dict = PyDict_Check(m->values[i->reg]);
-            if (is_dict ? settle_dict(m, i->reg) : settle_object(m, i->reg)) {
-                return true;
-            }
+        break;
+    case OP_TYPE_IS: /* the steps of dictionaries look at the type too */
+        if (m->is_base[i->reg] && (is_dict ? settle_dict(m, i->reg) : settle_object(m, i->reg))) {
+            return true;
         }
-        return state == SAME && stays_so(i, m->values[i->reg]);
-    case OP_EQUALS: return state == SAME && stays_so(i, m->values[i->reg]);
-    default: return false;
+        break;
+    default: break;
     }
+    return state == SAME && stays_so(i, m->values[i->reg]);
 }
 
 /* What the steps so far make of the result of a load. */
@@ -443,43 +443,30 @@ reads_base(int op)
     return (op > OP_LOAD_CONST && op < FIRST_CHECK) || op == OP_SAME || op == OP_NOT_SAME;
 }
 
-static Instr *
-copy_instr(Making *m, const Instr *i)
+static bool
+reads_register(int op)
 {
-    Instr *copy = &m->made->instrs[m->made->num_instrs++];
-    *copy = *i;
-    if (reads_base(i->op)) {
-        copy->a = number_of(m, i->a);
-    }
-    if (i->op >= FIRST_CHECK && i->op < OP_GLOBAL_MISSING) {
-        copy->reg = number_of(m, i->reg);
-    }
-    if (i->op == OP_DISJOINT) { /* its registers are in a tuple */
-        PyObject *numbers = PyTuple_GET_ITEM(i->obj, 0);
-        Py_ssize_t n = PyTuple_GET_SIZE(numbers);
-        PyObject *own = PyTuple_New(n);
-        for (Py_ssize_t k = 0; own != NULL && k < n; k++) {
-            int number = number_of(m, (int)PyLong_AsLong(PyTuple_GET_ITEM(numbers, k)));
-            PyObject *item = PyLong_FromLong(number < 0 ? m->program->num_registers - number : number);
-            if (item == NULL) {
-                Py_CLEAR(own);
-                break;
-            }
-            PyTuple_SET_ITEM(own, k, item);
-        }
-        PyObject *spec = own == NULL ? NULL : PyTuple_Pack(2, own, PyTuple_GET_ITEM(i->obj, 1));
-        Py_XDECREF(own);
-        bool good = spec != NULL && keep(m, spec);
-        Py_XDECREF(spec);
-        if (!good) {
-            return NULL;
-        }
-        copy->obj = spec;
-    }
-    return copy;
+    return op >= FIRST_CHECK && op < OP_GLOBAL_MISSING;
 }
 
-static bool
+static void
+number_registers(Making *m, const Instr *i)
+{
+    if (reads_base(i->op)) {
+        number(m, i->a);
+    }
+    if (reads_register(i->op)) {
+        number(m, i->reg);
+    }
+    if (i->op == OP_DISJOINT) { /* its registers are in a tuple */
+        PyObject *registers = PyTuple_GET_ITEM(i->obj, 0);
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(registers); k++) {
+            number(m, (int)PyLong_AsLong(PyTuple_GET_ITEM(registers, k)));
+        }
+    }
+}
+
+static void
 add_instr(Making *m, int k, int *loaded)
 {
     Instr *i = &m->program->instrs[k];
@@ -488,28 +475,50 @@ add_instr(Making *m, int k, int *loaded)
     if (is_load && m->is_base[i->reg] && !(i->changes & CHANGES_VALUE)) {
         kind = PIN;
     }
-    Instr *copy = copy_instr(m, i);
-    if (copy == NULL) {
-        return false;
-    }
+    number_registers(m, i);
+    Instr *copy = &m->made->instrs[m->made->num_instrs++];
+    *copy = *i;
     Step *step = add_step(m, kind, k);
     step->instr = copy;
     if (is_load) {
         step->object = m->values[i->reg];
         m->state[i->reg] = kind == PIN ? PINNED : UNKNOWN;
         if (kind == LOAD) {
-            m->number[i->reg] = -2 - *loaded;
+            m->number[i->reg] = FIRST_LOADED - *loaded;
         }
         ++*loaded;
     }
-    return true;
 }
 
-/* A register's number now that it is known how many come before those that are loaded. */
+/* A register's number, now that it is known how many come before those that are loaded. */
 static int
-settled_number(const Shortcut *s, int number)
+final_number(const Making *m, int reg)
 {
-    return number < 0 ? s->num_known - 2 - number : number;
+    int found = m->number[reg];
+    return found <= FIRST_LOADED ? m->made->num_known + FIRST_LOADED - found : found;
+}
+
+/* The specification of OP_DISJOINT with registers of the shortcut. Borrowed; NULL: out of memory. */
+static PyObject *
+renumbered(Making *m, PyObject *spec)
+{
+    PyObject *registers = PyTuple_GET_ITEM(spec, 0);
+    Py_ssize_t n = PyTuple_GET_SIZE(registers);
+    PyObject *own = PyTuple_New(n);
+    for (Py_ssize_t k = 0; own != NULL && k < n; k++) {
+        int reg = (int)PyLong_AsLong(PyTuple_GET_ITEM(registers, k));
+        PyObject *item = PyLong_FromLong(final_number(m, reg));
+        if (item == NULL) {
+            Py_CLEAR(own);
+            break;
+        }
+        PyTuple_SET_ITEM(own, k, item);
+    }
+    PyObject *made = own == NULL ? NULL : PyTuple_Pack(2, own, PyTuple_GET_ITEM(spec, 1));
+    Py_XDECREF(own);
+    bool good = made != NULL && keep(m, made);
+    Py_XDECREF(made);
+    return good ? made : NULL;
 }
 
 static bool
@@ -519,28 +528,20 @@ renumber(Making *m)
     for (int k = 0; k < s->num_instrs; k++) {
         Instr *i = &s->instrs[k];
         if (reads_base(i->op)) {
-            i->a = settled_number(s, i->a);
+            i->a = final_number(m, i->a);
         }
-        if (i->op >= FIRST_CHECK && i->op < OP_GLOBAL_MISSING) {
-            i->reg = settled_number(s, i->reg);
+        if (reads_register(i->op)) {
+            i->reg = final_number(m, i->reg);
         }
         if (i->op == OP_DISJOINT) {
-            PyObject *numbers = PyTuple_GET_ITEM(i->obj, 0); /* nobody else has it */
-            for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(numbers); j++) {
-                long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, j));
-                if (number > m->program->num_registers) {
-                    number = settled_number(s, (int)(m->program->num_registers - number));
-                    PyObject *item = PyLong_FromLong(number);
-                    if (item == NULL) {
-                        return false;
-                    }
-                    Py_SETREF(PyTuple_GET_ITEM(numbers, j), item);
-                }
+            i->obj = renumbered(m, i->obj);
+            if (i->obj == NULL) {
+                return false;
             }
         }
     }
     for (int k = 0; k < s->num_outputs; k++) {
-        s->outputs[k] = settled_number(s, s->outputs[k]);
+        s->outputs[k] = final_number(m, m->program->outputs[k]);
     }
     return true;
 }
@@ -589,14 +590,12 @@ make(Making *m)
             else if (may_run_python(i) != last || is_settled(m, k)) {
                 continue;
             }
-            if (!add_instr(m, k, &loaded)) {
-                return false;
-            }
+            add_instr(m, k, &loaded);
         }
         s->num_last = last ? s->num_steps - before : 0;
     }
     for (int k = 0; k < program->num_outputs; k++) {
-        s->outputs[k] = number_of(m, program->outputs[k]);
+        number(m, program->outputs[k]);
     }
     s->num_outputs = program->num_outputs;
     s->num_registers = s->num_known + loaded;
@@ -625,7 +624,7 @@ shortcut_new(GuardProgram *program, PyObject **registers)
         m.is_base = m.state + n;
         m.settled = (int8_t *)m.state + 2 * n;
         m.number = m.from + n;
-        memset(m.number, 0xff, n * sizeof(int));
+        memset(m.number, 0xff, n * sizeof(int)); /* NO_NUMBER */
         good = make(&m);
     }
     PyErr_Clear(); /* out of memory: no shortcut */
