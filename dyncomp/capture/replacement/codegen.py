@@ -314,17 +314,14 @@ class Codegen:
             self._kept_states = {name: (at + 1, keep) for name, (at, keep) in self._kept_states.items()}
 
     def replace_reads(self, names: Collection[str], text: str) -> None:
-        """Put a statement in the place of the first of those that assign to ``names``, which only read."""
+        """Put a statement in the place of the first of those that assign to ``names``, which only read; after
+        :meth:`keep_states`."""
         gone = [k for k, line in enumerate(self.prelude) if line.partition(" = ")[0] in names]
-        before = sum(k < self.first_draw for k in gone)
         self.prelude[gone[0]] = text
         for k in reversed(gone[1:]):
             del self.prelude[k]
         if self._drawn:
-            self.first_draw -= before - 1
-            self._kept_states = {
-                name: (at - before + 1, keep) for name, (at, keep) in self._kept_states.items()
-            }
+            self.first_draw -= len(gone) - 1
 
     def keep_states(self) -> None:
         """Note the states of generators before the draws, as what is behind these may fail."""
