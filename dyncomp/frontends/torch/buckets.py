@@ -94,7 +94,7 @@ class _Chain:
         def backward(ctx: Any, *cotangents: Any) -> Any:
             return (None, *chain._pass(ctx, cotangents)(0))
 
-        return _function(forward, backward)
+        return autograd_function(forward, backward)
 
     def _link(self, number: int) -> Call:
         def forward(ctx: Any, link: Any, *own: Any) -> Any:
@@ -103,7 +103,7 @@ class _Chain:
         def backward(ctx: Any, signal: Any) -> Any:
             return signal.rest(number)
 
-        return _function(forward, backward)
+        return autograd_function(forward, backward)
 
     def _pass(self, ctx: Any, cotangents: Sequence[Any]) -> Callable[[int], Sequence[Any]]:
         """A pass backwards: what a part's function returns, by number. The parts are for all gradients and no
@@ -137,8 +137,10 @@ class _Chain:
         return (signal, *gradients)
 
 
-def _function(forward: Callable[..., Any], backward: Callable[..., Any]) -> Call:
+def autograd_function(forward: Callable[..., Any], backward: Callable[..., Any]) -> Call:
+    """``apply`` of a function with these methods."""
     members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     made = type("CompiledGraph", (torch.autograd.Function,), members)
+    # what Function.apply does besides is for functorch's transforms, under which nothing compiled runs
     apply: Call = super(torch.autograd.Function, made).apply
     return apply

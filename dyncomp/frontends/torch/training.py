@@ -7,7 +7,7 @@ from typing import Any
 
 from ...symbolic.integers import Dim, SymInt
 from ..base import GradientPair, OutputView, PairBackward
-from .buckets import in_buckets
+from .buckets import autograd_function, in_buckets
 from .library import torch
 
 
@@ -124,10 +124,7 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
         return again[key]
 
     grad_mode = torch.is_grad_enabled
-    members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    made = type("CompiledGraph", (torch.autograd.Function,), members)
-    # what Function.apply does besides is for functorch's transforms, under which nothing compiled runs
-    whole = super(torch.autograd.Function, made).apply
+    whole = autograd_function(forward, backward)
     return in_buckets(pair, numbers, whole, forward, gradients_by)
 
 
