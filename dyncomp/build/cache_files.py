@@ -142,10 +142,13 @@ def survey(root: Folder) -> list[tuple[tuple[str, ...], str, os.stat_result]]:
     """The files of the cache that are not being built: folders below ``root``, name, facts."""
     found = []
     for names in _folders(root):
-        if not names[-1].startswith(_BUILD):
-            with suppress(OSError), root.below(*names) as folder:
-                found += [(names, name, facts) for name, facts in _files(folder) if name.endswith(_KEPT)]
+        with suppress(OSError), root.below(*names) as folder:
+            found += [(names, name, facts) for name, facts in _files(folder) if _is_kept(names, name)]
     return found
+
+
+def _is_kept(names: tuple[str, ...], name: str) -> bool:
+    return name.endswith(_KEPT) and not names[-1].startswith(_BUILD)
 
 
 # -- the size ---------------------------------------------------------------------------------
@@ -158,7 +161,7 @@ def evict(root: Folder, limit: int) -> int:
             reclaim(folder)
             for name, facts in _files(folder):
                 total += facts.st_size
-                if name.endswith(_KEPT) and not names[-1].startswith(_BUILD):
+                if _is_kept(names, name):
                     found.append((facts.st_mtime, facts.st_size, names, name))
     deleted = 0
     for _, size, names, name in sorted(found) if total > limit else ():
