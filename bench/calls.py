@@ -7,7 +7,6 @@ for as many parameters: what no compiler that leaves the engine in place can go 
 
 from __future__ import annotations
 
-import datetime
 import pathlib
 import time
 from collections.abc import Callable
@@ -93,7 +92,7 @@ def main() -> None:
     lines = [
         "# Calls of models with many parameters",
         "",
-        f"`python -m bench.calls`, {datetime.date.today()}, {machine.processor()}. {machine.versions()}.",
+        machine.headline("python -m bench.calls", 1),
         "",
         f"{BLOCKS} blocks of width {WIDTH} in a row, {count} parameters, batch of 2; microseconds, the "
         f"shortest of {ROUNDS} calls, one thread. See `bench/calls.py`.",

@@ -11,7 +11,6 @@ Times are of calls after 7 s; "forward" is the compiled model without its gradie
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import math
 import os
@@ -161,11 +160,10 @@ def main() -> None:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         summary = f"JAX's time over dyncomp's, geometric mean over {len(ratios)}: **{mean:.2f}x**; "
         summary += f"at least as fast in {sum(r >= 1 for r in ratios)}.\n"
-    today = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     lines = [
         "# Gradients",
         "",
-        f"`python -m bench.gradients`, {today}, one thread of {machine.processor()}. {machine.versions()}.",
+        machine.headline("python -m bench.gradients", 1),
         "",
         *(__doc__ or "").split("\n\n")[1].strip().splitlines(),
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import datetime
 import importlib.metadata
 import os
 import pathlib
@@ -46,6 +47,13 @@ def processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or "unknown processor"
+
+
+def headline(command: str, threads: int) -> str:
+    """What was run, when and where: the first paragraph of a page."""
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    count = "1 thread" if threads == 1 else f"{threads} threads"
+    return f"`{command}`, {date}, {count} of {processor()}. {versions()}."
 
 
 def versions() -> str:

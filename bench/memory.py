@@ -12,17 +12,16 @@ what dyncomp's allocator holds for the next step.
 from __future__ import annotations
 
 import argparse
-import datetime
 import gc
 import json
 import os
 import pathlib
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import machine
+from .process import answer_of
 from .training_cases import CASES
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -86,22 +85,14 @@ def measured(name: str, engine: str) -> dict[str, Any]:
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     environment.update(dict.fromkeys(("OMP_NUM_THREADS", "DYNCOMP_NUM_THREADS"), "1"))
     command = [sys.executable, "-m", "bench.memory", "--worker", name, engine]
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"over {LIMIT} s"}
-    if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1]}
-    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return answer
+    return answer_of(command, LIMIT, environment)
 
 
 def page(rows: list[tuple[str, dict[str, dict[str, Any]]]], command: str) -> str:
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     lines = [
         "# Peak memory of training steps",
         "",
-        f"`{command}`, {date}, 1 thread of {machine.processor()}. {machine.versions()}.",
+        machine.headline(command, 1),
         "",
         (__doc__ or "").split("\n\n")[1].strip().replace("\n", " "),
         "",

@@ -15,7 +15,6 @@ import logging
 import math
 import os
 import pathlib
-import subprocess
 import sys
 import time
 import warnings
@@ -24,6 +23,7 @@ from typing import Any
 
 from . import machine
 from .model_cases import cases
+from .process import answer_of
 
 REPORT = pathlib.Path(__file__).resolve().parent / "MODELS.md"
 SECONDS = 1.5  # of calls, per engine
@@ -137,16 +137,7 @@ def _answer(name: str, peer: bool) -> dict[str, Any]:
     words = [sys.executable, "-m", "bench.models", "--worker", name]
     if peer:
         words.append("--torch-compile")
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"over {LIMIT} s"}
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        said = done.stderr.strip().splitlines()
-        return {"failed": said[-1][:120] if said else f"status {done.returncode}"}
-    answer: dict[str, Any] = json.loads(lines[-1])
-    return answer
+    return answer_of(words, LIMIT)
 
 
 def _row(name: str, answer: dict[str, Any], with_compile: bool) -> str:

@@ -14,7 +14,6 @@ import json
 import logging
 import math
 import os
-import subprocess
 import sys
 import time
 import warnings
@@ -27,6 +26,7 @@ from demo.catalog import select
 from demo.runner import timed
 
 from . import machine
+from .process import answer_of
 
 REPORT = Path(__file__).with_name("MODES.md")
 MODES = {
@@ -92,15 +92,8 @@ def _worker(name: str) -> dict[str, float]:
 
 def _answer(name: str) -> dict[str, float] | str:
     words = [sys.executable, "-m", "bench.modes", "--worker", name]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
-    except subprocess.TimeoutExpired:
-        return f"over {LIMIT} s"
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        return (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1][:120]
-    answer: dict[str, float] = json.loads(lines[-1])
-    return answer
+    answer = answer_of(words, LIMIT)
+    return str(answer["failed"]) if "failed" in answer else answer
 
 
 def _row(name: str, answer: dict[str, float] | str) -> str:

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import argparse
 import copy
-import datetime
 import json
 import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 from typing import Any
 
 from . import machine
+from .process import answer_of
 from .training_cases import CASES
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -125,25 +124,16 @@ def measured(name: str, engine: str, threads: int, seconds: float, is_whole: boo
     }
     command = [sys.executable, "-m", "bench.training", "--worker", name, engine, "--seconds", str(seconds)]
     command += ["--whole"] * is_whole
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"over {LIMIT} s"}
-    if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1]}
-    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return answer
+    return answer_of(command, LIMIT, environment)
 
 
 def page(
     rows: list[tuple[str, dict[str, dict[str, Any]]]], command: str, threads: int, is_whole: bool
 ) -> str:
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    versions = machine.versions()
     lines = [
         "# Whole training steps" if is_whole else "# Training steps",
         "",
-        f"`{command}`, {date}, {threads} thread(s) of {machine.processor()}. {versions}.",
+        machine.headline(command, threads),
         "",
         (__doc__ or "").split("\n\n")[2 if is_whole else 1].strip().replace("\n", " "),
         "",
