@@ -429,4 +429,4 @@ def test_programs_and_entries_keep_nothing():
             _hook.add_entry(f.__code__, config, _hook.Entry(guards, f.__code__))
         _hook.Dispatcher(f, config)(*args)
 
-    assert growth(again, 50) < 64
+    assert growth(again) < 64
