@@ -267,3 +267,45 @@ def test_the_limit_on_all_pieces_of_a_function(caplog):
     assert len(caplog.records) == 1
     report = dyncomp.explain(many_branches, backend="eager", options={"capture_limit": 1})(x)
     assert "options['capture_limit']" in report.details()
+
+
+# -- branches on numbers that change ---------------------------------------------------------------
+def scaled(x, box):
+    return x * box.value if box.value != 0 else x - 1
+
+
+def stepwise(x, v):
+    for k in range(20):
+        if v < k / 20:
+            return x * (v + k)
+    return x
+
+
+def counted_down(x, v):
+    total = x
+    while v > 0.5:
+        total, v = total + v, v - 1.0
+    return total
+
+
+def test_each_outcome_of_a_comparison_has_an_entry():
+    fast, x = compile_eager(scaled), vec()
+    for value in (0.5, 0.25, 0.0, -0.5, float("nan"), 0.0, -0.0, 0.125):
+        np.testing.assert_array_equal(fast(x, Box(value)), scaled(x, Box(value)))
+    stats = dyncomp.stats()
+    assert stats["breaks"] == {} and stats["graphs"] == 3  # the constant 0.5, zero, others
+
+
+def test_many_outcomes_break_instead():
+    fast, x = compile_eager(stepwise), vec()
+    for k in range(40):
+        v = (k * 7 % 40) / 40
+        np.testing.assert_array_equal(fast(x, v), stepwise(x, v))
+    assert dyncomp.stats()["limited"] == 0 and dyncomp.stats()["breaks"]["data-dependent-branch"]
+
+
+@pytest.mark.parametrize("v", [0.25, 4.75, 80.5])
+def test_variables_of_loops_take_their_branches_in_turn(v):
+    fast, x = compile_eager(counted_down), vec()
+    for value in (v, v + 1.5, v / 2):
+        np.testing.assert_allclose(fast(x, value), counted_down(x, value), rtol=1e-12)

@@ -20,8 +20,8 @@ from ...graph.ir import array_type
 from ...signals import is_from_handler
 from ...symbolic.integers import SymInt
 from ..breaks import Break
-from ..guards.guard import short
-from ..guards.source import ConstSource, Source
+from ..guards.guard import CustomCheck, Kind, short
+from ..guards.source import ConstSource, LocalSource, Source
 from .base import Codegen, Tracer, Value
 
 _GUARDED_BY_VALUE = (int, float, complex, str, bytes)
@@ -237,6 +237,15 @@ class NumberValue(ComputedValue):
         self._ref: ArrayRef | None = None
         self._symbol: SymInt | None = None
 
+    def truth(self, tracer: Tracer) -> bool:
+        compared = _as_comparison(self)
+        if compared is None or not may_assume(tracer, compared):
+            return super().truth(tracer)
+        source, check = compared
+        tracer.guard(source, Kind.CUSTOM_ARRAY, check)
+        outcome: bool = check.expected[-1]
+        return outcome
+
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name in ("real", "numerator") and isinstance(self.hint, int):
             return self if type(self.hint) is int else NumberValue(int(self.hint), ("(+", self, ")"))
@@ -262,6 +271,53 @@ class NumberValue(ComputedValue):
         if self._ref is None:
             self._ref = tracer.scalar_input(self)
         return self._ref
+
+
+_MOST_OUTCOMES = 8  # of comparisons of one number that entries are kept for
+
+
+def _as_comparison(value: NumberValue) -> tuple[Source, CustomCheck] | None:
+    """A guard for the truth of a float that was passed or found (``if p``), or of its comparison with a
+    constant (``if momentum != 0``)."""
+    if value.source is not None and type(value.hint) is float:
+        return value.source, _comparison(value.source, "!=", value.hint, 0.0)
+    if len(value.parts) != 5 or value.parts[2] not in _COMPARISONS:
+        return None
+    number, op, other = value.parts[1], _COMPARISONS[value.parts[2]], value.parts[3]
+    if isinstance(number, ConstValue):
+        number, op, other = other, _SWAPPED[op], number
+    if not isinstance(number, NumberValue) or number.source is None or type(number.hint) is not float:
+        return None
+    if not isinstance(other, ConstValue) or type(other.value) not in (int, float):
+        return None
+    return number.source, _comparison(number.source, op, number.hint, other.value)
+
+
+_COMPARISONS = {f" {op} ": op for op in ("<", "<=", "==", "!=", ">", ">=")}
+_SWAPPED = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">": "<", ">=": "<="}
+
+
+def _comparison(source: Source, op: str, hint: float, other: float) -> CustomCheck:
+    outcome = bool(_BINARY[op](hint, other))
+    text = f"{source.expr()} {op} {other!r}" if outcome else f"not {source.expr()} {op} {other!r}"
+    return CustomCheck(_holds, (op, other, outcome), text)
+
+
+def _holds(found: object, expected: tuple[str, float, bool]) -> bool:
+    op, other, outcome = expected
+    return type(found) is float and _BINARY[op](found, other) is outcome
+
+
+def may_assume(tracer: Tracer, compared: tuple[Source, CustomCheck]) -> bool:
+    """Whether each outcome gets an entry of its own. A variable of a loop takes its branches in turn, and one
+    that is compared with many numbers would have too many entries."""
+    source, check = compared
+    root = source.root()
+    if isinstance(root, LocalSource) and root.local in tracer.varying:
+        return False
+    outcomes = tracer.config.state_of(tracer.code).seen.setdefault(f"{source.expr()}: outcomes", set())
+    outcomes.add(check.expected)
+    return len(outcomes) <= _MOST_OUTCOMES
 
 
 def is_drawn(value: Value) -> bool:

@@ -130,6 +130,24 @@ def _single_tensor_radam(
         param.add_(torch.where(rho_t > 5.0, adapted, update), alpha=-1.0)
 
 
+def _fused(single: Callable[..., Any]) -> Callable[..., Any]:
+    """In place of a kernel of the library's for all parameters: the same step, written for one."""
+
+    def step(*args: Any, grad_scale: Any = None, found_inf: Any = None, **settings: Any) -> Any:
+        if grad_scale is not None or found_inf is not None:
+            _refuse()
+        return single(*args, grad_scale=None, found_inf=None, **settings)
+
+    return step
+
+
+def _itself(single: Callable[..., Any]) -> Callable[..., Any]:
+    return single
+
+
+_FORMS = {"_multi_tensor": _itself, "_fused": _fused}
+
+
 def _stand_ins() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {
         _library.Optimizer._accelerator_graph_capture_health_check: _health_check,
@@ -137,9 +155,10 @@ def _stand_ins() -> dict[Any, Callable[..., Any]]:
     }
     for module in _MODULES.values():
         for name, function in vars(module).items():
-            single = getattr(module, name.replace("_multi_tensor_", "_single_tensor_"), None)
-            if name.startswith("_multi_tensor_") and isinstance(single, types.FunctionType):
-                found[function] = single
+            for form, made in _FORMS.items():
+                single = vars(module).get(name.replace(form, "_single_tensor"))
+                if name.startswith(form) and isinstance(single, types.FunctionType):
+                    found[function] = made(single)
     return {**found, _MODULES["torch.optim.radam"]._single_tensor_radam: _single_tensor_radam}
 
 

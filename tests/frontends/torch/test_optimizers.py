@@ -115,9 +115,16 @@ def test_steps(case):
     assert stats["graphs"] == 1 and stats["breaks"] == {}
 
 
-@pytest.mark.parametrize(("name", "settings"), [("ASGD", {}), ("Adam", {"fused": True})])
-def test_what_is_not_compiled_runs(name, settings):
-    both(name, settings, steps=4)
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "Adagrad"])
+def test_fused(name):
+    """The library's kernels for all parameters. Adagrad's first step asks for more."""
+    settings = {"lr": 0.01, "weight_decay": 0.1, "fused": True}
+    stats, _ = both(name, settings | ({"momentum": 0.9, "nesterov": True} if name == "SGD" else {}))
+    assert stats["graphs"] == 1 + (name == "Adagrad") and stats["breaks"] == {}
+
+
+def test_what_is_not_compiled_runs():
+    both("ASGD", {}, steps=4)
 
 
 @pytest.mark.parametrize("case", ["sgd-momentum", "adam", "adamw"])
@@ -129,6 +136,19 @@ def test_schedules_do_not_recompile(case):
     ):
         stats, _ = both(*CASES[case], steps=8, make_schedule=make_schedule, groups=False)
         assert stats["graphs"] == 2
+
+
+def test_schedules_of_momentum():
+    """The library branches on whether there is any."""
+    found = []
+    dyncomp.reset()
+    for wrap in (lambda step: step, dyncomp.compile):
+        net, optimizer = make(*CASES["sgd-nesterov"], groups=False)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=20)
+        train(net, optimizer, wrap(lambda optimizer=optimizer: optimizer.step()), 10, schedule)
+        found.append(net.state_dict())
+    equal(*found)
+    assert dyncomp.stats()["graphs"] == 2 and dyncomp.stats()["breaks"] == {}
 
 
 @pytest.mark.parametrize("name", ["SGD", "AdamW"])
