@@ -174,7 +174,7 @@ def check(case: Case, backend: str = "inductor", training: bool = True) -> Verdi
         module, args, kwargs = case.build()
         reference = module.eval()
         with torch.no_grad():  # what is said once, or cached at a first call, is by now
-            getattr(copy.deepcopy(reference), case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+            caller(copy.deepcopy(reference), case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
         original = copy.deepcopy(reference)
     except Exception as failure:  # noqa: BLE001  (eager torch's own, or the package's)
         verdict.skipped = f"{type(failure).__name__}: {failure}"[:200]
@@ -190,13 +190,19 @@ def check(case: Case, backend: str = "inductor", training: bool = True) -> Verdi
     return verdict
 
 
+def caller(module: Any, method: str) -> Callable[..., Any]:
+    """A module is called itself: its hooks run."""
+    found: Callable[..., Any] = module if method == "forward" else getattr(module, method)
+    return found
+
+
 def inference(verdict: Verdict, case: Case, model: Any, reference: Any, args: Any, kwargs: Any) -> None:
     def both(args: Any, kwargs: Any) -> dict[str, Any]:
         torch.manual_seed(1)
-        expected = getattr(reference, case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        expected = caller(reference, case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
         torch.manual_seed(1)
         given = copy.deepcopy((args, kwargs))
-        found, made, seconds = counted(lambda: getattr(model, case.method)(*given[0], **given[1]))
+        found, made, seconds = counted(lambda: caller(model, case.method)(*given[0], **given[1]))
         verdict.seconds = verdict.seconds or seconds
         said = difference(found, expected)
         if "off by" in said and rounding(found, expected, case.method, reference, args, kwargs):
@@ -267,7 +273,7 @@ def exactly(method: str, module: Any, args: Any, kwargs: Any, seed: int) -> tupl
     exact = copy.deepcopy(module).double()
     exact.zero_grad()
     torch.manual_seed(seed)
-    return exact, getattr(exact, method)(*doubles(args), **doubles(kwargs))
+    return exact, caller(exact, method)(*doubles(args), **doubles(kwargs))
 
 
 def rounding(found: Any, expected: Any, method: str, module: Any, args: Any, kwargs: Any) -> bool:

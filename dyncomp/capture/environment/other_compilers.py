@@ -28,8 +28,9 @@ _MODULES = {
 # by package: its modules with functions that say whether one of its compilers is at work
 _ASKED = {"torch": ("compiler", "_utils", "_dynamo", "_dynamo.external_utils")}
 _QUESTIONS = ("is_compiling", "is_dynamo_compiling")
-# who asks for the sake of graphs with collectives in them; here collectives are called between graphs
-_ASKING_OF_COLLECTIVES = ("torch.distributed", "torch.nn.parallel")
+# Who is told of none: who asks for the sake of graphs with collectives in them, which are called between
+# graphs here; and where other values come of it (nested tensors are zero where sequences are padded).
+_TOLD_OF_NONE = ("torch.distributed", "torch.nn.parallel", "torch.nn.modules.transformer")
 
 MODULES = tuple(
     ".".join(filter(None, (package, part))) for package, parts in _MODULES.items() for part in parts
@@ -45,7 +46,7 @@ def answer_whether_compiling(function: FunctionType, asking: str) -> bool | None
     them. ``asking``: the module that asks."""
     if function.__name__ not in _QUESTIONS or function.__module__ not in _MODULES_ASKED:
         return None
-    return not any(asking == name or asking.startswith(name + ".") for name in _ASKING_OF_COLLECTIVES)
+    return not any(asking == name or asking.startswith(name + ".") for name in _TOLD_OF_NONE)
 
 
 def is_foreign(module: str) -> bool:

@@ -46,7 +46,7 @@ _ONLY_FUNCTIONS = (
     "hamming_window", "bartlett_window", "blackman_window", "kaiser_window", "tril_indices",
     "triu_indices", "trapezoid", "trapz", "cumulative_trapezoid", "vander", "_weight_norm",
     "_grouped_mm", "celu", "selu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
-    "lstm", "gru", "rnn_tanh", "rnn_relu", "embedding_bag",
+    "lstm", "gru", "rnn_tanh", "rnn_relu",
     "norm_except_dim", "chain_matmul", "combinations", "_C._linalg.linalg_norm",
     "_C._linalg.linalg_vector_norm", "_C._linalg.linalg_inv", "_C._linalg.linalg_solve",
     "_C._linalg.linalg_cholesky", "_C._linalg.linalg_qr", "_C._linalg.linalg_svdvals",

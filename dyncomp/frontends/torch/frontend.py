@@ -21,6 +21,7 @@ from . import (
     profiling,
     state,
     torch_facts,
+    transformer,
 )
 from .autograd_functions import implementation
 from .calls import add_routines
@@ -38,6 +39,7 @@ _MODULES = (
     "data_dependent",
     "create",
     "random",
+    "dropout",
     "linear",
     "functional",
     "activations",
@@ -67,6 +69,7 @@ _STAND_INS = {
     **autograd_grad.STAND_INS,
     **backward.STAND_INS,
     **optimizers.STAND_INS,
+    **transformer.STAND_INS,
 }
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 

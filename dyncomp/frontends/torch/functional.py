@@ -1,4 +1,4 @@
-"""Activations, normalization, embedding, dropout in eval mode."""
+"""Activations, normalization, embedding."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...graph.ir import Var
 from ...prims.layout import dims_equal
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
+from .calls import routine
 from .formats import in_suggested_format
 from .gradients import is_differentiated, where_true, with_gradient
 from .operands import (
@@ -26,7 +27,7 @@ from .operands import (
     write,
 )
 from .reductions import widened
-from .torch_rules import RuleTable
+from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()
 
@@ -111,6 +112,21 @@ def leaky_relu(
         return pointwise(tx, "where", pointwise(tx, "greater", w, to_var(tx, 0.0, w.dtype)), w, below)
 
     return _result(tx, input, _half_aware(tx, x, compute), inplace)
+
+
+@TABLE.function("rrelu", "F.rrelu")
+def rrelu(
+    tx: TraceContext,
+    input: object,
+    lower: Any = 1.0 / 8,
+    upper: Any = 1.0 / 3,
+    training: object = False,
+    inplace: object = False,
+) -> ArrayRef:
+    """In training mode as many slopes are drawn as elements are negative: torch does that."""
+    if training is not False:
+        raise Unsupported("rrelu in training mode")
+    return leaky_relu(tx, input, (lower + upper) / 2, inplace)
 
 
 @TABLE.function("F.elu")
@@ -200,7 +216,7 @@ def rms_norm(
     return tensor(in_suggested_format(tx, x.var, out))
 
 
-# -- embedding and dropout --------------------------------------------------------------------
+# -- embedding ------------------------------------------------------------------------------
 @TABLE.function("F.embedding")
 def embedding(
     tx: TraceContext,
@@ -231,13 +247,26 @@ def embedding(
     return tensor(with_gradient(tx, rows, (rows, where_true(tx, counts))))
 
 
-@TABLE.function("F.dropout1d", "F.dropout2d", "F.dropout3d", "F.alpha_dropout")
-def dropout(
-    tx: TraceContext, input: object, p: float = 0.5, training: object = True, inplace: object = False
-) -> ArrayRef:
-    """The input itself where nothing is dropped; random numbers are left to torch."""
-    if training and p != 0:
-        raise Unsupported("dropout in training mode draws random numbers")
-    if not 0 <= p <= 1:
-        raise Unsupported("dropout probability has to be between 0 and 1")
-    return need_tensor(input)
+@TABLE.function("F.embedding_bag")
+def embedding_bag(
+    tx: TraceContext,
+    input: object,
+    weight: object,
+    offsets: object = None,
+    max_norm: object = None,
+    norm_type: object = 2.0,
+    scale_grad_by_freq: object = False,
+    mode: object = "mean",
+    sparse: object = False,
+    *settings: object,
+    **keywords: object,
+) -> Any:
+    """torch's routine: one of Python's, as that of C++ says a wrong shape of a result that nobody uses."""
+    only_defaults(max_norm=max_norm)
+    if is_differentiated(tx, need_tensor(weight).var):
+        only_defaults(sparse=sparse)
+    given = (weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse, *settings)
+    return _bag_routine(tx, input, *given, **keywords)
+
+
+_bag_routine = routine(resolve("F.embedding_bag"))

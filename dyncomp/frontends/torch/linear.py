@@ -16,10 +16,10 @@ from ...symbolic.integers import SymInt, same
 from ..base import ArrayRef, StateGuard, TraceContext
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.operands import broadcast_to as spread_to
+from .dropout import dropout
 from .gradients import is_differentiated, where_true, with_gradient
 from .library import torch
 from .operands import contiguous, convert, in_order, need_tensor, only_defaults, pointwise, tensor, to_var
-from .random import dropout
 from .reductions import widened
 from .shape import axes_in_memory
 from .torch_rules import RuleTable

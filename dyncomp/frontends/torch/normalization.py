@@ -58,15 +58,19 @@ def _move(
     momentum: object,
 ) -> None:
     """Write ``(1 - momentum) running + momentum new``, with the unbiased variance."""
-    if not isinstance(momentum, (int, float)):
+    if isinstance(momentum, ArrayRef) and momentum.kind == "python":
+        given = convert(tx, momentum.var, dtypes.float64)  # of a running average, the reciprocal of a count
+    elif isinstance(momentum, (int, float)):
+        given = to_var(tx, float(momentum), dtypes.float64)
+    else:
         raise Unsupported("batch_norm with a momentum that is no number")
+    kept = pointwise(tx, "subtract", to_var(tx, 1.0, dtypes.float64), given)
     count = product(x.shape[axis] for axis in (0, *range(2, x.ndim)))
     many, less = (to_var(tx, n, dtypes.float64) for n in (count, count - 1))
-    given = to_var(tx, float(momentum), dtypes.float64)
     unbiased = pointwise(tx, "multiply", given, pointwise(tx, "divide", many, less))
     for target, value, factor in zip(_channels(x, *running), new, (given, unbiased)):
         step = pointwise(tx, "multiply", value.var, convert(tx, factor, value.dtype))
-        rest = pointwise(tx, "multiply", widened(tx, target.var), to_var(tx, 1.0 - momentum, value.dtype))
+        rest = pointwise(tx, "multiply", widened(tx, target.var), convert(tx, kept, value.dtype))
         # the statistics are no function of the input to autograd
         write(tx, target, tx.ops.stop_gradient(pointwise(tx, "add", rest, step)))
 

@@ -16,21 +16,21 @@ from ...graph.ir import Var, array_type
 from ...prims.layout import is_c_contiguous
 from ...symbolic.integers import Dim, SymInt, hint
 from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
-from ..numpy.operands import broadcast_shapes
+from ..numpy.operands import broadcast_shapes, emit
 from .create import check_placement
-from .functional import dropout as without_dropout
 from .library import torch
 from .operands import Number, need_tensor, only_defaults, pointwise, tensor, write
-from .pointwise import add_var, divide_var, multiply_var
+from .pointwise import add_var, multiply_var
 from .promote import default_dtype, is_tensor, parse_dtype
-from .random_bits import is_fused, ones, uniform
-from .shape import sizes_of
+from .random_bits import is_fused, uniform
+from .shape import axes_in_memory, is_dense, sizes_of
 from .torch_facts import TO_TORCH
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 _GENERATOR = torch.default_generator
 _REAL = (dtypes.float32, dtypes.float64)
+FLOATS = (*_REAL, dtypes.float16, dtypes.bfloat16)
 
 
 def _keep(kept: list[Any], generator: Any) -> None:
@@ -58,7 +58,7 @@ def _drawn(
         return torch.empty(sizes, dtype=TO_TORCH[dtype])
 
     type_ = array_type(dtype, shape)
-    may_raise |= dtype not in _REAL or not is_usual_size(shape)
+    may_raise |= dtype not in FLOATS or not is_usual_size(shape)
     call = DrawingCall(
         function, args, kwargs, type_, torch.Tensor, "torch", _GENERATOR, _keep, example, may_raise
     )
@@ -70,14 +70,14 @@ def _check(tx: TraceContext, keywords: dict[str, Any], like: bool = False) -> No
     check_placement(tx, keywords, fresh=not like)
 
 
-def _seed(tx: TraceContext) -> ArrayRef:
+def seed(tx: TraceContext) -> ArrayRef:
     bounds = (-(1 << 63), (1 << 63) - 1, ())
     return _drawn(tx, torch.randint, bounds, {"dtype": torch.int64}, (), dtypes.int64, False)
 
 
 def _uniform(tx: TraceContext, shape: tuple[Dim, ...], dtype: DType) -> ArrayRef:
     if is_fused(tx) and dtype in _REAL:
-        return tensor(uniform(tx, dtype, shape, lambda: _seed(tx)))
+        return tensor(uniform(tx, dtype, shape, lambda: seed(tx)))
     return _drawn(tx, torch.rand, (shape,), {"dtype": TO_TORCH[dtype]}, shape, dtype, False)
 
 
@@ -100,13 +100,18 @@ TABLE.function("rand")(_of_size(torch.rand))
 TABLE.function("randn")(_of_size(torch.randn))
 
 
-def _like(function: object) -> Any:
+_FILL_LIKE = {torch.rand: "uniform_", torch.randn: "normal_"}
+
+
+def _like(function: Any) -> Any:
     def rule(tx: TraceContext, input: object, *, dtype: object = None, **keywords: object) -> ArrayRef:
         _check(tx, keywords, like=True)
         x = need_tensor(input)
-        if not is_c_contiguous(x.shape, x.strides):
-            raise Unsupported("random numbers in another order than C")
         wanted = x.dtype if dtype is None else parse_dtype(dtype)
+        if not is_c_contiguous(x.shape, x.strides):
+            if wanted is not x.dtype:
+                raise Unsupported("random numbers of another type in another order than C")
+            return filled_like(tx, x, _FILL_LIKE[function])
         if function is torch.rand:
             return _uniform(tx, x.shape, wanted)
         return _drawn(tx, function, (x.shape,), {"dtype": TO_TORCH[wanted]}, x.shape, wanted, False)
@@ -148,21 +153,36 @@ def randperm(tx: TraceContext, n: Any, *, dtype: object = None, **keywords: obje
 
 
 # -- filling tensors ----------------------------------------------------------------------------------------
-def _filled(method: str, shape: tuple[int, ...], dtype: object, *args: object, **kwargs: object) -> Any:
-    """A new tensor in which an in-place method has drawn."""
-    return getattr(torch.empty(shape, dtype=dtype), method)(*args, **kwargs)
+def _filled(
+    method: str, shape: tuple[int, ...], dtype: object, axes: tuple[int, ...], *args: object, **kwargs: object
+) -> Any:
+    """A new tensor in which an in-place method has drawn, seen in this order of its axes."""
+    made = torch.empty(shape, dtype=dtype)
+    getattr(made.permute(axes), method)(*args, **kwargs)
+    return made
+
+
+def filled_like(
+    tx: TraceContext, x: ArrayRef, method: str, *args: object, may_raise: bool = True, **kwargs: Any
+) -> ArrayRef:
+    """What an in-place method draws in ``empty_like(x)``. In which order depends on its strides."""
+    order = axes_in_memory(x.var)
+    axes = tuple(order.index(axis) for axis in range(x.ndim))
+    shape = tuple(x.shape[axis] for axis in order)
+    given = (method, shape, TO_TORCH[x.dtype], axes, *args)
+    drawn = _drawn(tx, _filled, given, kwargs, shape, x.dtype, may_raise)
+    return drawn if order == list(range(x.ndim)) else tensor(emit(tx, "transpose", drawn.var, perm=axes))
 
 
 def _filling(method: str) -> Any:
-    def rule(tx: TraceContext, self: object, *args: object, **kwargs: object) -> ArrayRef:
+    def rule(tx: TraceContext, self: object, *args: object, **kwargs: Any) -> ArrayRef:
         x = need_tensor(self)
         only_defaults(generator=kwargs.pop("generator", None))
-        if not is_c_contiguous(x.shape, x.strides):
-            raise Unsupported("random numbers in another order than C")
+        if not is_dense(x.var):
+            raise Unsupported("random numbers in a tensor with holes")
         if not all(isinstance(a, Number) or is_number(a) for a in (*args, *kwargs.values())):
             raise Unsupported(f"{method} with tensors")
-        given = (method, x.shape, TO_TORCH[x.dtype], *args)
-        return write(tx, x, _drawn(tx, _filled, given, kwargs, x.shape, x.dtype).var)
+        return write(tx, x, filled_like(tx, x, method, *args, **kwargs).var)
 
     return rule
 
@@ -187,7 +207,7 @@ def normal(
     if size is not None:
         wanted = default_dtype() if dtype is None else parse_dtype(dtype)
         shape = sizes_of((size,))
-        given = ("normal_", shape, TO_TORCH[wanted], mean, std)
+        given = ("normal_", shape, TO_TORCH[wanted], tuple(range(len(shape))), mean, std)
         return _drawn(tx, _filled, given, {}, shape, wanted)
     tensors = [need_tensor(x) for x in (mean, std) if is_tensor(x)]
     if dtype is not None or not tensors or any(x.dtype not in _REAL for x in tensors):
@@ -199,7 +219,7 @@ def normal(
     if is_tensor(std):
         _require(tx, pointwise(tx, "greater_equal", std.var, _zero_like(tx, std)))
     dtype = tensors[0].dtype
-    given = ("normal_", shape, TO_TORCH[dtype], 0.0, scale)
+    given = ("normal_", shape, TO_TORCH[dtype], tuple(range(len(shape))), 0.0, scale)
     made = _drawn(tx, _filled, given, {}, shape, dtype, may_raise=not is_tensor(std))
     if is_tensor(std):
         made = tensor(multiply_var(tx, made, std))
@@ -240,34 +260,3 @@ def bernoulli(tx: TraceContext, input: object, p: object = None, **keywords: obj
     drawn = _uniform(tx, x.shape, x.dtype)
     is_below = tx.builder.emit("less", drawn.var, tx.builder.emit("contiguous", x.var))
     return _without_slope(tx, tx.builder.emit("convert", is_below, dtype=x.dtype), x)
-
-
-def _dropout(tx: TraceContext, input: Any, p: Any, training: Any, inplace: Any = False) -> ArrayRef:
-    """The input times a mask of zeros and ``1 / (1 - p)``."""
-    if not training or p == 0 or inplace:
-        return without_dropout(tx, input, p, training, inplace)
-    x = need_tensor(input)
-    fused = is_fused(tx)
-    is_usual = type(p) is float and 0 < p < 1 and (x.dtype in _REAL or (fused and x.dtype.is_float))
-    if not is_usual or not is_c_contiguous(x.shape, x.strides) or any(hint(n) == 0 for n in x.shape):
-        raise Unsupported("dropout in training mode of this tensor")
-    if fused:
-        kept = ones(tx, 1 - p, x.shape, lambda: _seed(tx))
-        noise = tensor(tx.builder.emit("convert", kept, dtype=x.dtype))
-        return tensor(multiply_var(tx, x, tensor(divide_var(tx, noise, 1 - p, None))))
-    given = ("bernoulli_", x.shape, TO_TORCH[x.dtype], 1 - p)
-    noise = _drawn(tx, _filled, given, {}, x.shape, x.dtype, may_raise=False)
-    scaled = tensor(divide_var(tx, noise, 1 - p, None))
-    return tensor(multiply_var(tx, x, scaled))
-
-
-@TABLE.function("F.dropout")
-def dropout(
-    tx: TraceContext, input: object, p: object = 0.5, training: object = True, inplace: object = False
-) -> ArrayRef:
-    return _dropout(tx, input, p, training, inplace)
-
-
-@TABLE.function("dropout")
-def torch_dropout(tx: TraceContext, input: object, p: object, train: object) -> ArrayRef:
-    return _dropout(tx, input, p, train)

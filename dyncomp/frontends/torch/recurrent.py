@@ -1,16 +1,21 @@
 """Cells of recurrent networks (``nn.LSTMCell``, ``GRUCell``, ``RNNCell``), as what they compute; layers of
-many steps are routines."""
+many steps are routines, with dropout between them in training mode."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...dtypes import float32, float64
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
+from .call_names import RECURRENT
+from .calls import routine
+from .dropout import dropout
 from .functional import relu_var
+from .library import torch
 from .linear import linear
 from .operands import need_tensor, pointwise, tensor
 from .torch_rules import RuleTable
@@ -105,3 +110,57 @@ def _simple_cell(activation: Callable[[TraceContext, Var], Var]) -> Callable[...
 
 TABLE.function("rnn_tanh_cell")(_simple_cell(lambda tx, x: pointwise(tx, "tanh", x)))
 TABLE.function("rnn_relu_cell")(_simple_cell(lambda tx, x: relu_var(tx, tensor(x))))
+
+
+# -- layers of many steps, with dropout between them ---------------------------------------------------------
+def _layers(name: str) -> Callable[..., tuple[ArrayRef, ...]]:
+    """``_rnn_impl`` of ATen/native/RNN.cpp: what a layer gives, (steps, batch, width) or packed, passes
+    dropout on its way to the next."""
+    layer = routine(getattr(torch._VF, name))
+
+    def rule(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
+        is_packed = not isinstance(args[2], (tuple, list))
+        data, sizes, rest = args[0], args[1 : 1 + is_packed], args[1 + is_packed :]
+        hx, parameters, biases, count, p, train, two_ways, *batch_first = rest
+        if train is not True or p == 0:
+            raise Unsupported("a recurrent layer without dropout")
+        states = [need_tensor(s) for s in (hx if isinstance(hx, (tuple, list)) else (hx,))]
+        ways, each = 1 + bool(two_ways), len(parameters) // count
+        turned = bool(batch_first and batch_first[0])
+        x, finals = _turned(tx, need_tensor(data)) if turned else need_tensor(data), []
+        for k in range(count):
+            given: list[Any] = [_rows(tx, s, k * ways, ways) for s in states]
+            start = given if name == "lstm" else given[0]
+            own = parameters[k * each : (k + 1) * each]
+            x, *last = layer(
+                tx, x, *sizes, start, own, biases, 1, 0.0, True, two_ways, *(False for _ in batch_first)
+            )
+            finals.append(last)
+            if k < count - 1:
+                x = dropout(tx, x, p)
+        ends = (emit(tx, "concatenate", *(s.var for s in parts), axis=0) for parts in zip(*finals))
+        return _turned(tx, x) if turned else x, *map(tensor, ends)
+
+    return rule
+
+
+def _turned(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """Steps and batch change places."""
+    return tensor(emit(tx, "transpose", x.var, perm=(1, 0, 2)))
+
+
+def _rows(tx: TraceContext, x: ArrayRef, start: int, count: int) -> ArrayRef:
+    rest = x.shape[1:]
+    cut = emit(
+        tx,
+        "strided_slice",
+        x.var,
+        starts=(start, *(0 for _ in rest)),
+        sizes=(count, *rest),
+        steps=(1,) * x.ndim,
+    )
+    return tensor(cut)
+
+
+for _name in sorted(RECURRENT):
+    TABLE.function(f"_VF.{_name}", _name)(_layers(_name))

@@ -1,9 +1,10 @@
-"""The fused functions that ``nn.MultiheadAttention`` and ``nn.TransformerEncoderLayer`` call in eval mode, as
-what they compute."""
+"""Transformers of ``nn``: the fused functions of ``nn.MultiheadAttention`` and ``nn.TransformerEncoderLayer``
+in eval mode, as what they compute; and what of their Python is followed in another form."""
 
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from ...dataclass import dataclass
@@ -14,6 +15,7 @@ from ...prims.layout import shapes_equal
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .functional import gelu, layer_norm, relu
+from .library import torch
 from .linear import linear, matmul_var, scaled_dot_product_attention
 from .operands import contiguous, need_tensor, pointwise, tensor, to_var
 from .torch_rules import RuleTable
@@ -173,8 +175,6 @@ def encoder_layer(
     mask_type: Any = None,
 ) -> ArrayRef:
     """Attention and two linear layers, each added to what it is given, with norms before or behind."""
-    if need_tensor(src).dtype not in (float32, float64):
-        raise Unsupported("an encoder layer of halves")
     x = need_tensor(src)
     first, second = (norm_weight_1, norm_bias_1, eps), (norm_weight_2, norm_bias_2, eps)
     shape, masked = (x.shape[-1],), _Masked(mask, mask_type)
@@ -194,3 +194,67 @@ def encoder_layer(
         return added(x, fed_forward(layer_norm(tx, x, shape, *second)))
     x = layer_norm(tx, added(x, attended(x)), shape, *first)
     return layer_norm(tx, added(x, fed_forward(x)), shape, *second)
+
+
+# -- Python in another form ----------------------------------------------------------------------------------
+_library = sys.modules[torch.nn.TransformerEncoder.__module__]
+
+
+def _is_said_to_be_causal(mask: Any, is_causal: Any = None, size: Any = None) -> bool:
+    """In place of a look at the mask: a hint by which the library picks among routines of one result."""
+    return is_causal is True
+
+
+def _encoder(
+    self: Any, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None
+) -> Any:
+    """``nn.TransformerEncoder.forward``. Where the library makes nested tensors of sequences padded on the
+    right, it gives zeros for the padding. It leaves that form when it is told of a compiler; here the zeros
+    are put in."""
+    padding = _library.F._canonical_mask(
+        mask=src_key_padding_mask,
+        mask_name="src_key_padding_mask",
+        other_type=_library.F._none_or_dtype(mask),
+        other_name="mask",
+        target_type=src.dtype,
+    )
+    mask = _library.F._canonical_mask(
+        mask=mask, mask_name="mask", other_type=None, other_name="", target_type=src.dtype, check_other=False
+    )
+    output = src
+    for layer in self.layers:
+        output = layer(output, src_mask=mask, is_causal=is_causal is True, src_key_padding_mask=padding)
+    if padding is not None and mask is None and _nests(self, src):
+        seen = padding.logical_not()
+        is_to_the_left = (seen[:, 1:] <= seen[:, :-1]).all()
+        output = torch.where((is_to_the_left & ~seen).unsqueeze(-1), 0.0, output)
+    return output if self.norm is None else self.norm(output)
+
+
+def _nests(encoder: Any, src: Any) -> bool:
+    """Whether the library makes nested tensors if the mask lets it."""
+    first = encoder.layers[0]
+    if not getattr(encoder, "use_nested_tensor", False) or first.training or src.dim() != 3:
+        return False
+    if not torch.backends.mha.get_fastpath_enabled() or torch.is_autocast_enabled():
+        return False
+    if not getattr(encoder, "mask_check", True):
+        refuse_nested()
+    return not (
+        torch.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
+    )
+
+
+def refuse_nested() -> None:
+    """Capture breaks the graph here."""
+
+
+def nested_refused(tx: TraceContext) -> None:
+    raise Unsupported("a transformer that takes nested tensors of any mask")
+
+
+TABLE.functions[refuse_nested] = nested_refused
+STAND_INS = {
+    _library._detect_is_causal_mask: _is_said_to_be_causal,
+    torch.nn.TransformerEncoder.forward: _encoder,
+}
