@@ -662,6 +662,10 @@ def where_method(tx: TraceContext, self: object, condition: object, other: objec
     return where(tx, condition, self, other)
 
 
+# Older versions ignore a bound that is NaN if it is the only one.
+_BOUNDS_MAY_BE_NAN = bool(torch.zeros(()).clamp(math.nan).isnan())
+
+
 def clamp_var(tx: TraceContext, x: object, low: object, high: object) -> Var:
     """NaN in x or in a bound stays; the upper bound wins where the bounds cross."""
     if low is None and high is None:
@@ -672,6 +676,8 @@ def clamp_var(tx: TraceContext, x: object, low: object, high: object) -> Var:
         raise Unsupported("clamp of bools")
     if any(isinstance(b, float) and math.isnan(b) for b in bounds):
         raise Unsupported("clamp with a NaN bound")
+    if not _BOUNDS_MAY_BE_NAN and len(bounds) == 1 and getattr(bounds[0], "kind", "") == "python":
+        raise Unsupported("clamp with a number for a bound, before torch 2.13")
     given = out = to_var(tx, x, common)
     limits = [None if b is None else to_var(tx, b, common) for b in (low, high)]
     for op, limit in zip(("maximum", "minimum"), limits):
