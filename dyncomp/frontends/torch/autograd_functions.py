@@ -6,6 +6,7 @@ What cannot be followed, or would be seen to have run with ``forward``, breaks t
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,8 @@ Function = torch.autograd.Function
 _DEFAULT_SETUP = Function.setup_context
 _ONCE = torch.autograd.function.once_differentiable(lambda ctx: None).__code__
 _DEFAULT_VJP = Function.vjp
+# before torch 2.14 Python's part of ``apply`` binds arguments
+_BINDS = isinstance(Function.apply, types.BuiltinMethodType)
 
 
 class Context:
@@ -79,6 +82,10 @@ def _applied(cls: Any) -> Any:
     """``cls.apply`` in Python, which looks its methods up each time, as that does."""
 
     def apply(*args: Any, **kwargs: Any) -> Any:
+        if _BINDS and cls.setup_context is not _DEFAULT_SETUP:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, {}
         context = Context(args)
         is_recorded = torch.is_grad_enabled() and any(context.needs_input_grad)
         number = _begin()

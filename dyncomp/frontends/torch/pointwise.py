@@ -666,6 +666,16 @@ def where_method(tx: TraceContext, self: object, condition: object, other: objec
 _BOUNDS_MAY_BE_NAN = bool(torch.zeros(()).clamp(math.nan).isnan())
 
 
+def _slope_on_bound(bound: object) -> float:
+    """Of torch's clamp: 1 before 2.14; then 0 on numbers, 0.5 on tensors."""
+    with torch.inference_mode(False), torch.enable_grad():
+        x = torch.zeros((), requires_grad=True)
+        return float(torch.autograd.grad(x.clamp(min=bound), x)[0])
+
+
+_SLOPE_ON_NUMBERS, _SLOPE_ON_TENSORS = _slope_on_bound(0.0), _slope_on_bound(torch.zeros(()))
+
+
 def clamp_var(tx: TraceContext, x: object, low: object, high: object) -> Var:
     """NaN in x or in a bound stays; the upper bound wins where the bounds cross."""
     if low is None and high is None:
@@ -685,18 +695,33 @@ def clamp_var(tx: TraceContext, x: object, low: object, high: object) -> Var:
             out = pointwise(tx, op, out, limit)
     if not is_differentiated(tx, given, *(b for b in limits if b is not None)):
         return out
-    return _clamped(tx, out, given, limits)
+    slopes = [_SLOPE_ON_TENSORS if is_tensor(b) else _SLOPE_ON_NUMBERS for b in (low, high)]
+    return _clamped(tx, out, given, limits, slopes)
 
 
-def _clamped(tx: TraceContext, out: Var, x: Var, limits: Sequence[Var | None]) -> Var:
-    """The clamped value with torch's derivative: 1 on the bounds as well."""
+def _clamped(
+    tx: TraceContext, out: Var, x: Var, limits: Sequence[Var | None], slopes: Sequence[float]
+) -> Var:
+    """The clamped value with torch's derivative: 1 between the bounds, ``slopes`` on them."""
     if any(b is not None and requires(tx, b) for b in limits) or x.shape != out.shape:
         raise Unsupported("clamp with bounds that require a gradient, or that are larger")
-    inside = [
-        pointwise(tx, op, x, b) for op, b in zip(("greater_equal", "less_equal"), limits) if b is not None
-    ]
-    mask = inside[0] if len(inside) == 1 else pointwise(tx, "logical_and", *inside)
-    return with_gradient(tx, out, (x, where_true(tx, mask)))
+    if None not in limits and all(0.0 < slope < 1.0 for slope in slopes):
+        raise Unsupported("clamp between tensors, which may be equal")
+
+    def gradient(cotangent: Var) -> Var:
+        for (within, strictly), limit, slope in zip(_INSIDE, limits, slopes):
+            if limit is None:
+                continue
+            if slope not in (0.0, 1.0):
+                on = pointwise(tx, "multiply", cotangent, to_var(tx, slope, cotangent.dtype))
+                cotangent = pointwise(tx, "where", pointwise(tx, "equal", x, limit), on, cotangent)
+            cotangent = where_true(tx, pointwise(tx, within if slope else strictly, x, limit))(cotangent)
+        return cotangent
+
+    return with_gradient(tx, out, (x, gradient))
+
+
+_INSIDE = (("greater_equal", "greater"), ("less_equal", "less"))
 
 
 @TABLE.both("clamp", "clip")

@@ -14,7 +14,8 @@ from ...hook import _hook
 from ...runtime import _launch
 from .library import torch
 
-_VIEW = "_ZN2at17toDLPackNonOwningERKNS_6TensorEP8DLTensor"
+# since torch 2.14 it takes a truth value, too, for which false is passed; what takes none ignores that
+_VIEWS = tuple(f"_ZN2at17toDLPackNonOwningERKNS_6TensorEP8DLTensor{more}" for more in ("", "b"))
 _POINTER = struct.calcsize("P")
 
 
@@ -29,9 +30,10 @@ def use_direct_views() -> bool:
     offset = _offset_of_tensor(samples)
     try:
         library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
-        view = ctypes.cast(library[_VIEW], ctypes.c_void_p).value
-    except (OSError, AttributeError):
+    except OSError:
         return False
+    known = [library[name] for name in _VIEWS if hasattr(library, name)]
+    view = ctypes.cast(known[0], ctypes.c_void_p).value if known else None
     if offset is None or view is None:
         return False
     address = _launch.use_direct_view(torch.Tensor, view, offset, samples)

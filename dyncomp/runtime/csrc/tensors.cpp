@@ -59,14 +59,14 @@ using View = int (*)(void* object, DLTensor* out);
 
 /* at::toDLPackNonOwning, which the table's function calls behind conversions that look the object's type up; and
  * where a Python tensor has its at::Tensor. */
-using LibraryView = void (*)(const void* tensor, DLTensor* out);
+using LibraryView = void (*)(const void* tensor, DLTensor* out, bool more);
 LibraryView library_view = nullptr;
 PyTypeObject* library_type = nullptr; /* strong: of such tensors */
 size_t tensor_offset = 0;
 
 int direct_view(void* object, DLTensor* out) {
   try {
-    library_view(static_cast<const char*>(object) + tensor_offset, out);
+    library_view(static_cast<const char*>(object) + tensor_offset, out, false);
     return 0;
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
