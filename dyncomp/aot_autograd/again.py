@@ -25,7 +25,7 @@ from .joint import Table
 from .saving import Sides, bytes_of, choose, is_whole
 
 # What a backward pass reads stays in memory up to so many bytes: they fit into caches.
-ENOUGH = 1 << 20
+ENOUGH = 4 << 20
 
 
 def expand_in_time(graph: Graph, table: OpTable) -> Graph:

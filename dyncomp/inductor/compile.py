@@ -30,6 +30,7 @@ from .fusion.partition import partition_joins
 from .fusion.prologue import fuse_prologues
 from .fusion.row_groups import fuse_row_groups
 from .fusion.transposed_convolutions import as_convolutions
+from .in_place import write_in_place
 from .halves import Halves, halves_of
 from .launch import LaunchPlan, PyCallStep, TensorOwner, build
 from .loops.loop_ir import Kernel
@@ -37,7 +38,7 @@ from .loops.loop_text import kernel_text
 from .loops.loop_verify import verify_kernel
 from .lowering.emit import ClusterEmitter, Emitted
 from .lowering.kinds import Lowering
-from .lowering.values import Table
+from .lowering.values import Storage, Table
 from .memory import MemoryPlan, plan_memory
 from .naming import suffix_of
 from .planning import Planned, Planner
@@ -311,7 +312,10 @@ def _lowered(
         raise LoweringError("the Python stack is too deep to compile here") from error
     if options.debug_verify:
         timed("verify", lambda: _verify(items))
-    return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    joined: list[tuple[Storage, Storage]] = []
+    if graph.device == CPU:
+        items, joined = timed("in place", lambda: write_in_place(items))
+    return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items], joined))
 
 
 def _compile_for_device(
