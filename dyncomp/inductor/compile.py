@@ -30,8 +30,8 @@ from .fusion.partition import partition_joins
 from .fusion.prologue import fuse_prologues
 from .fusion.row_groups import fuse_row_groups
 from .fusion.transposed_convolutions import as_convolutions
-from .in_place import write_in_place
 from .halves import Halves, halves_of
+from .in_place import write_in_place
 from .launch import LaunchPlan, PyCallStep, TensorOwner, build
 from .loops.loop_ir import Kernel
 from .loops.loop_text import kernel_text

@@ -187,10 +187,11 @@ def test_threads_have_their_own():
     compiled = dyncomp.compile(loss)
     compiled(net(), rows()).backward()
     wanted = {seed: expected(rows(seed)) for seed in range(4)}
+    modules = {seed: net() for seed in wanted}  # the threads share one generator
     failures = []
 
     def train(seed):
-        module = net()
+        module = modules[seed]
         for _ in range(10):
             compiled(module, rows(seed)).backward()
             try:
