@@ -2,8 +2,8 @@
 
 Left alone, all that derivatives read would stay in memory from where the forward pass makes it. Instead a
 minimum cut says what does (``saving.py``), and what lies between that and the derivatives is computed again
-just before it is needed. It is made of ``late`` views of what is kept, so that it becomes neither equal to the
-first computation nor part of its kernels.
+just before it is needed. It is made of ``late`` views of what is kept, so that it becomes neither equal to
+the first computation nor part of its kernels.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from .pushforward import Forward
 
 
 def expand(graph: Graph, table: OpTable, late: bool = False) -> Graph:
-    """A functional graph without markers. ``late``: the cotangents that ``backward()`` begins with are ``after``
-    its values (see ``again.py``).
+    """A functional graph without markers. ``late``: the cotangents that ``backward()`` begins with are
+    ``after`` its values (see ``again.py``).
 
     Raises ``NotDifferentiableError`` with the program's place for a node without a derivative on a way from a
     variable to a value, and ``NotBatchableError`` for one without a rule between an element of a batch and

@@ -31,14 +31,13 @@ from .fusion.prologue import fuse_prologues
 from .fusion.row_groups import fuse_row_groups
 from .fusion.transposed_convolutions import as_convolutions
 from .halves import Halves, halves_of
-from .in_place import write_in_place
 from .launch import LaunchPlan, PyCallStep, TensorOwner, build
 from .loops.loop_ir import Kernel
 from .loops.loop_text import kernel_text
 from .loops.loop_verify import verify_kernel
 from .lowering.emit import ClusterEmitter, Emitted
 from .lowering.kinds import Lowering
-from .lowering.values import Storage, Table
+from .lowering.values import Table
 from .memory import MemoryPlan, plan_memory
 from .naming import suffix_of
 from .planning import Planned, Planner
@@ -312,10 +311,7 @@ def _lowered(
         raise LoweringError("the Python stack is too deep to compile here") from error
     if options.debug_verify:
         timed("verify", lambda: _verify(items))
-    joined: list[tuple[Storage, Storage]] = []
-    if graph.device == CPU:
-        items, joined = timed("in place", lambda: write_in_place(items))
-    return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items], joined))
+    return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items]))
 
 
 def _compile_for_device(

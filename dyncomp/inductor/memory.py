@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..dataclass import dataclass, field
 from ..symbolic.integers import Dim, SymInt, hint
@@ -62,26 +61,15 @@ def bytes_of(storage: Storage) -> Dim:
     return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
-def plan_memory(
-    touched: Sequence[Sequence[Storage]], joined: Sequence[tuple[Storage, Storage]] = ()
-) -> MemoryPlan:
-    """Assign offsets so that temporaries alive at the same step do not overlap. ``joined``: pairs of static
-    ones, in the order of the steps, of which the second takes the place of the first."""
+def plan_memory(touched: Sequence[Sequence[Storage]]) -> MemoryPlan:
+    """Assign offsets so that temporaries alive at the same step do not overlap."""
     plan = MemoryPlan()
     lives = lifetimes(touched)
-    begins = {id(later): earlier for earlier, later in joined}
-    ends = {id(x.storage): x.last for x in lives}
-    for earlier, later in reversed(joined):
-        ends[id(earlier)] = max(ends[id(earlier)], ends[id(later)])
-    order = [x.storage for x in lives]
-    total = sum(hint(bytes_of(x.storage)) for x in lives)
-    lives = [replace(x, last=ends[id(x.storage)]) for x in lives if id(x.storage) not in begins]
     static = [x for x in lives if isinstance(x.storage.size, int)]
     _pack(plan, static)
     _reuse(plan, [x for x in lives if not isinstance(x.storage.size, int)])
-    for earlier, later in joined:
-        plan.offsets[id(later)] = plan.offsets[id(earlier)]
-    plan.order, plan.total = order, total
+    plan.order = [x.storage for x in lives]
+    plan.total = sum(hint(bytes_of(x.storage)) for x in lives)
     return plan
 
 
