@@ -44,10 +44,10 @@ def worker(name: str, engine: str) -> dict[str, int]:
     for _ in range(8):
         step(*inputs)
     peaks = []
-    kept = _launch.cached_bytes()
+    kept = 0
     for _ in range(5):
         gc.collect()
-        _launch.release_memory()
+        kept = _launch.release_memory()
         before = resident("VmRSS")
         pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         step(*inputs)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .aot_autograd.again import expand_in_time
 from .aot_autograd.expand import expand, has_markers, with_gradients
 from .aot_autograd.functionalize import functionalize
 from .aot_autograd.pair import gradient_pair
@@ -57,7 +58,7 @@ class Pass:
 
 PASSES: tuple[Pass, ...] = (
     Pass("functionalize", functionalize, "views and in-place writes become pure values and mutations"),
-    Pass("expand", expand, "markers of derivatives become the derivatives"),
+    Pass("expand", expand_in_time, "markers of derivatives become the derivatives"),
     Pass("decompose", decompose, "composites become prims"),
     Pass("fold", fold_constants, "nodes of constants are computed"),
     Pass("simplify", simplify, "rules that are exact in IEEE arithmetic"),

@@ -24,8 +24,9 @@ from .joint import Reverse, Table
 from .pushforward import Forward
 
 
-def expand(graph: Graph, table: OpTable) -> Graph:
-    """A functional graph without markers.
+def expand(graph: Graph, table: OpTable, late: bool = False) -> Graph:
+    """A functional graph without markers. ``late``: the cotangents that ``backward()`` begins with are
+    ``after`` its values (see ``again.py``).
 
     Raises ``NotDifferentiableError`` with the program's place for a node without a derivative on a way from a
     variable to a value, and ``NotBatchableError`` for one without a rule between an element of a batch and
@@ -33,7 +34,7 @@ def expand(graph: Graph, table: OpTable) -> Graph:
     """
     if not has_markers(graph, table):
         return graph
-    made = _Expander(_merged(decompose(graph, table), table), table).run()
+    made = _Expander(_merged(decompose(graph, table), table), table, late).run()
     elements = [node.out for node in made.nodes if node.op == ELEMENT]
     return without_markers(without(made, elements) if elements else made)
 
@@ -80,8 +81,9 @@ _WAYS = (CUSTOM, FUNCTION, BEGIN, END)
 
 
 class _Expander(Transformer):
-    def __init__(self, graph: Graph, table: OpTable) -> None:
+    def __init__(self, graph: Graph, table: OpTable, late: bool = False) -> None:
         super().__init__(graph, table)
+        self.late = late
         self.ops = Ops(self.builder)
         self.rules: Table = table  # type: ignore[assignment]
         self.closed: set[str] = set()  # what is made of elements of batches that were made
@@ -126,6 +128,13 @@ class _Expander(Transformer):
         reverse.run()
         return [reverse.gradient(v) for v in variables]
 
+    def present(self, inputs: Sequence[Var], outputs: int) -> list[Var]:
+        if not self.late:
+            return self.gradient(inputs, outputs)
+        pairs = zip(inputs[outputs : 2 * outputs], inputs[:outputs])
+        cotangents = [self.ops.after(cotangent, value) for cotangent, value in pairs]
+        return self.gradient((*inputs[:outputs], *cotangents, *inputs[2 * outputs :]), outputs)
+
     def tangent(self, inputs: Sequence[Var], outputs: int) -> list[Var]:
         values, rest = inputs[:outputs], inputs[outputs:]
         given, variables = rest[: len(rest) // 2], rest[len(rest) // 2 :]
@@ -138,6 +147,6 @@ class _Expander(Transformer):
 _MARKERS: dict[str, Callable[..., list[Var]]] = {
     BATCH: _Expander.batch,
     GRADIENT: _Expander.gradient,
-    PRESENT: _Expander.gradient,
+    PRESENT: _Expander.present,
     TANGENT: _Expander.tangent,
 }

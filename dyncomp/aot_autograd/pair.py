@@ -21,6 +21,7 @@ from ..frontends.base import BackwardPart, BackwardParts, GradientPair, OutputVi
 from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
 from ..prims.markers import STOP
+from ..runtime._launch import CompiledGraph
 from ..symbolic.integers import SymInt
 from .joint import Table, joint, on_the_way
 from .partition import Halves, Saved, partition
@@ -206,9 +207,10 @@ class _Pair:
             halves, saved = self._cut(outputs, wrt)
             graph = halves.backward
             run = self._taken() if halves is self.halves else None
-            run = _giving_several(run or self.compile(graph, False, None), graph)
+            run = run or self.compile(graph, False, None)
         return PairBackward(
-            run=run,
+            run=_giving_several(run, graph),
+            consume=_giving_several(_consuming(run), graph),
             saved=saved,
             given=outputs,
             wrt=wrt,
@@ -324,6 +326,12 @@ def _giving_several(call: Callable[..., Any], graph: Graph) -> Callable[..., Seq
     if sum(not out.hidden for out in graph.outputs) != 1:
         return call
     return lambda *args: (call(*args),)
+
+
+def _consuming(call: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    if isinstance(call, CompiledGraph):
+        return call.consume
+    return lambda values: call(*values)
 
 
 class _Symbols:

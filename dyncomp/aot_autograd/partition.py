@@ -235,10 +235,10 @@ class _Cut:
 
     def _input(self, var: Var, place: Saved) -> GraphInput:
         if place.kind == "input":
-            return self.sides.inputs[place.index]
+            return replace(self.sides.inputs[place.index], spare=True)
         number = place.index
         label = f"output {number}" if number < len(self.sides.outputs) else f"{_SAVED}{var.name}"
-        return GraphInput(var, self.outputs[number].kind, label)
+        return GraphInput(var, self.outputs[number].kind, label, spare=True)
 
     def _symbols(self, inputs: Sequence[GraphInput], nodes: Sequence[Node]) -> Iterator[SymbolBinding]:
         """Where the backward graph has its symbols from: sizes of its inputs, else integers."""

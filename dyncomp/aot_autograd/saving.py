@@ -36,7 +36,8 @@ _HEAVIEST = 32  # the logarithm of a weight of bytes that outweighs whatever can
 class Sides:
     """A joint graph, taken apart: ``inputs`` and ``outputs`` of the original, ``cotangents``, ``gradients``;
     numbers of the nodes that the original runs (``forward``), and of those that depend on cotangents
-    (``late``). ``held``: values that the caller has after the forward graph and keeps as they are."""
+    (``late``). ``held``: values that the caller has after the forward graph and keeps as they are. ``once``:
+    values whose nodes must not run again."""
 
     graph: Graph
     inputs: tuple[GraphInput, ...]
@@ -46,6 +47,7 @@ class Sides:
     forward: frozenset[int]
     late: frozenset[int]
     held: frozenset[str] = frozenset()
+    once: frozenset[str] = frozenset()
 
 
 def is_whole(out: GraphOutput) -> bool:
@@ -229,7 +231,8 @@ class Choice:
         row = self.table[node.op]
         if row.is_view or row.never_saved or not node.inputs:
             return 0
-        if not row.is_repeatable or row.defines or row.is_marker:
+        again = row.is_repeatable and node.outputs[0].name not in self.sides.once
+        if not again or row.defines or row.is_marker:
             return _INFINITE
         results = sum(map(bytes_of, node.outputs))
         if isinstance(row.lower, Pointwise):

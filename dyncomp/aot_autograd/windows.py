@@ -2,12 +2,12 @@
 
 A slice's cotangent alone would be an array of zeros with a part written, for each slice another one, all of
 which were added. Instead cotangents of equal slices are added as such, slices that have no element in common
-are written into one array, and small ones are added in place.
+are written into one array, and small or scattered ones are added in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..dataclass import dataclass
@@ -36,6 +36,13 @@ class _Part:
         slices = self.view.op == other.view.op == "strided_slice"
         return slices and are_apart(self.view.kwargs, other.view.kwargs)
 
+    def is_sparse_in(self, var: Var) -> bool:
+        """Whether adding it in place takes less than an array of zeros that it is written to. Whole windows
+        are left: what is written in a layer may be taken part by part into what reads it."""
+        steps = self.view.kwargs.get("steps", ())
+        small = hint(self.cotangent.type.size) * SMALL <= hint(var.type.size)
+        return small or any(step not in (1, -1) for step in steps)
+
 
 class Windows:
     """The cotangents of parts, by the name of the array."""
@@ -62,23 +69,34 @@ class Windows:
     def put_together(self, var: Var, whole: Var | None) -> Var | None:
         """The cotangent of an array, given what there is besides its parts."""
         parts = list(self.parts.pop(var.name, {}).values())
-        large: list[_Part] = []
-        for part in parts:
-            if whole is not None and hint(part.cotangent.type.size) * SMALL <= hint(var.type.size):
-                whole = self._added(whole, part)
-            else:
-                large.append(part)
-        while large:
-            layer = [large[0]]
-            rest: list[_Part] = []
-            for part in large[1:]:
-                (layer if all(part.is_apart(p) for p in layer) else rest).append(part)
-            made = zeros(self.ops, var)
-            for part in layer:
-                made = self._written(made, part, part.cotangent)
-            whole = made if whole is None else self.ops.add(whole, made)
-            large = rest
+        while parts:
+            if whole is not None:
+                rest: list[_Part] = []
+                for part in parts:
+                    if part.is_sparse_in(var):
+                        whole = self._added(whole, part)
+                    else:
+                        rest.append(part)
+                parts = rest
+            if parts:
+                made, parts = self._layer(var, parts)
+                whole = made if whole is None else self.ops.add(whole, made)
         return whole
+
+    def _layer(self, var: Var, parts: Sequence[_Part]) -> tuple[Var, list[_Part]]:
+        """An array of parts that have no element in common, zeros between them, and the other parts."""
+        layer: list[_Part] = []
+        rest: list[_Part] = []
+        for part in parts:
+            (layer if all(part.is_apart(p) for p in layer) else rest).append(part)
+        sizes = [part.cotangent.type.size for part in layer]
+        if all(isinstance(size, int) for size in (*sizes, var.type.size)) and sum(sizes) == var.type.size:
+            made: Var = self.ops.empty(shape=var.shape, dtype=var.dtype, device=var.type.device)
+        else:
+            made = zeros(self.ops, var)
+        for part in layer:
+            made = self._written(made, part, part.cotangent)
+        return made, rest
 
     def _written(self, array: Var, part: _Part, value: Var) -> Var:
         found: Var = getattr(self.ops, part.update)(array, value, **part.view.kwargs)

@@ -130,6 +130,7 @@ class OutputView:
 @dataclass(frozen=True, slots=True, eq=False)
 class PairBackward:
     """A backward graph: ``run(*saved, *cotangents, *integers)`` gives the gradients by the inputs ``wrt``.
+    ``consume`` takes these as a list, which it empties: they go as soon as they have been read.
 
     ``saved``: which of the saved values it takes; ``given``: which outputs of the forward graph it takes
     cotangents of, in C order; ``integers``: names of the symbols whose values it takes. ``again()``: the pair
@@ -138,6 +139,7 @@ class PairBackward:
     """
 
     run: Callable[..., Sequence[Any]]
+    consume: Callable[[list[Any]], Sequence[Any]]
     saved: tuple[int, ...]
     given: tuple[int, ...]
     wrt: tuple[int, ...]

@@ -172,12 +172,14 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class GraphInput:
     """An input: its value, how it is passed (see ``KINDS``) and the user's name for it. ``differentiated``:
-    the arrays' library records derivatives by it."""
+    the arrays' library records derivatives by it. ``spare``: nothing but this call may need it, so that its
+    memory is given back as soon as nothing here reads it any more (where it is handed over)."""
 
     var: Var
     kind: str = "array"
     label: str = ""
     differentiated: bool = False
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

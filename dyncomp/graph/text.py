@@ -80,7 +80,7 @@ def _input_lines(graph: Graph) -> list[str]:
     lines = []
     for inp in graph.inputs:
         label = f"  {inp.label!r}" if inp.label else ""
-        kind = f"{inp.kind} differentiated" if inp.differentiated else inp.kind
+        kind = " ".join([inp.kind, *["differentiated"] * inp.differentiated, *["spare"] * inp.spare])
         lines.append(f"# {inp.var.name}: {print_type(inp.var.type)}  {kind}{label}")
     return lines
 
@@ -347,9 +347,9 @@ class _Parser:
             return
         type_text, kind, *label = rest.split("  ", 2)
         var = self._define(name, self._type(type_text))
-        kind, _, differentiated = kind.partition(" ")
+        kind, *facts = kind.split(" ")
         text = ast.literal_eval(label[0]) if label else ""
-        self.inputs.append(GraphInput(var, kind, text, bool(differentiated)))
+        self.inputs.append(GraphInput(var, kind, text, "differentiated" in facts, "spare" in facts))
 
     def _symbol(self, statement: ast.Assign, comment: str) -> None:
         (target,) = statement.targets

@@ -101,9 +101,11 @@ class ArenaSlot:
 
 @dataclass(frozen=True, slots=True)
 class KernelStep:
-    """Run the library's function ``symbol``."""
+    """Run the library's function ``symbol``. ``last_read``: inputs that no later step reads, and no result
+    is a view of; a caller that hands them over (``CompiledGraph.consume``) has them released then."""
 
     symbol: str = "run"
+    last_read: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +306,7 @@ def _buffer(ref: BufferRef) -> tuple[Any, ...]:
 
 def _step(step: Step, library: Library | None) -> tuple[Any, ...]:
     if isinstance(step, KernelStep):
-        return (_address(library, step.symbol),)
+        return (_address(library, step.symbol), step.last_read)
     func = resolve_name(step.func) if isinstance(step.func, str) else step.func
     return (func, tuple(_buffer(ref) for ref in step.inputs), tuple(_buffer(ref) for ref in step.outputs))
 

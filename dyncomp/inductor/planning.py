@@ -12,7 +12,17 @@ from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symbolic.integers import Dim, SymInt, hint
-from .fusion.epilogue import Chained, Filled, FusedProduct, Item, Prepared, RowGroup, RowMember, Tiled
+from .fusion.epilogue import (
+    Chained,
+    Filled,
+    FusedProduct,
+    Item,
+    Prepared,
+    RowGroup,
+    RowMember,
+    Tiled,
+    touched,
+)
 from .fusion.fuse import LibraryCall
 from .fusion.prologue import written_by
 from .launch import (
@@ -56,6 +66,9 @@ from .tuning.tilings import USUAL, Tiling
 
 # Above this much estimated work a call lets other Python threads run.
 RELEASE_GIL_NS = 50_000.0
+# Inputs that nothing needs afterwards are given back so many bytes at once, in about so many steps.
+SPARED_BYTES = 256 << 10
+SPARED_STEPS = 32
 ERRORS = (
     (IndexError, "index {0} is out of bounds for axis with size {1}"),
     (MemoryError, "no memory for the copies that a matrix product makes of its operands"),
@@ -109,6 +122,7 @@ class Planner:
     current: list[Step] = field(default_factory=list)
     work_ns: float = 0.0
     first_write: int | None = None
+    spared: list[int] = field(default_factory=list)
 
     @property
     def graph(self) -> Graph:
@@ -116,13 +130,39 @@ class Planner:
 
     def run(self, items: Sequence[Item]) -> Planned:
         self._number_buffers()
-        for item in items:
+        spared = self._spared_after(items)
+        for number, item in enumerate(items):
             self._item(item)
+            if number in spared:
+                self.spared += spared[number]
+                self._close_segment()
         self._close_segment()
         plan = self._plan()
         names = tuple(s.name for s in self.graph.symbols)
         module = Module(self.graph.name, tuple(self.segments), names, tuple(self.sizes.dims))
         return Planned(module, plan, self.work_ns)
+
+    def _spared_after(self, items: Sequence[Item]) -> dict[int, list[int]]:
+        """After which items inputs are given back that may be, so much at once that it is worth a step."""
+        last = {}
+        for number, item in enumerate(items):
+            last.update((s.number, number) for s in touched(item) if s.role == "input")
+        mutated = self.lowering.mutated
+        viewed = {out.view.index for out in self.graph.outputs if out.view and out.view.kind == "input"}
+        sizes = {
+            k: hint(inp.var.type.size) * inp.var.dtype.itemsize
+            for k, inp in enumerate(self.graph.inputs)
+            if inp.spare and inp.kind == "array" and k in last and k not in mutated and k not in viewed
+        }
+        enough = max(SPARED_BYTES, sum(sizes.values()) // SPARED_STEPS)
+        found: dict[int, list[int]] = {}
+        waiting: list[int] = []
+        for k in sorted(sizes, key=last.__getitem__):
+            waiting.append(k)
+            if sum(sizes[w] for w in waiting) >= enough:
+                found.setdefault(last[k], []).extend(waiting)
+                waiting = []
+        return found
 
     def _item(self, item: Item) -> None:
         if self.on_status is not None and self.first_write is None and self._writes_input(item):
@@ -355,7 +395,8 @@ class Planner:
             return
         symbol = "run" if not self.segments else f"run{len(self.segments)}"
         self.segments.append(Segment(symbol, tuple(self.current)))
-        self.steps.append(KernelStep(symbol))
+        self.steps.append(KernelStep(symbol, tuple(self.spared)))
+        self.spared = []
         self.current = []
 
     # -- the launch plan ----------------------------------------------------------------------

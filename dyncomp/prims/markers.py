@@ -18,7 +18,7 @@ from ..errors import NotBatchableError
 from ..graph.ir import ArrayType, Ops, Var, array_type
 from ..symbolic.integers import Dim
 from .kit import Array
-from .opdef import Extern, Marker, OpDef, Sample, Tolerance
+from .opdef import Extern, Marker, OpDef, Sample, Tolerance, View
 from .shape_samples import copy_samples
 
 # A derivative of values by variables, in reverse and in forward mode.
@@ -29,6 +29,8 @@ PRESENT = "present_gradient"
 BEGIN = "checkpoint_begin"
 END = "checkpoint_end"
 AFTER = "after"
+# The same as a view, which keeps kernels apart.
+LATE = "late"
 # The view through which no derivative goes, and the marker that derivatives go through in their own way.
 STOP = "stop_gradient"
 CUSTOM = "custom_gradient"
@@ -232,5 +234,18 @@ ROWS = (
         tolerance=Tolerance(eps=0.0),
         dtypes=ALL,
         doc="The first input, not before the second one is there: nor is what is made of it.",
+    ),
+    OpDef(
+        LATE,
+        (),
+        lambda x, y: x,
+        lambda x, y: x.view(),
+        lower=View(lambda x, index: tuple(index), ""),
+        vjp=after_vjp,
+        jvp=after_jvp,
+        samples=after_samples,
+        tolerance=Tolerance(eps=0.0),
+        dtypes=ALL,
+        doc="The first input: what is made of it is made behind the kernels before this node.",
     ),
 )

@@ -15,6 +15,10 @@ class CompiledGraph:
     def name(self) -> str: ...
     @property
     def num_inputs(self) -> int: ...
+    def consume(self, inputs: list[Any], /) -> Any:
+        """A call with the items of a list, which is emptied: those that the plan's steps name as read last
+        (``KernelStep.last_read``) are released then. After an error they are gone, too."""
+
     def retarget(self, sizes: int, steps: tuple[int, ...], library: Any) -> None:
         """Run other builds of the same functions, given by their addresses (0: none) and what keeps them
         loaded; ValueError if they are not as many as the plan has."""

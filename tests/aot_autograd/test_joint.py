@@ -281,7 +281,7 @@ def test_cotangents_of_slices_are_written_into_one_array():
     made = joint(graph, TABLE, [0], [0])
     behind = made.graph.nodes[made.nodes :]
     whole = [node for node in behind if node.outputs[0].shape == (10, 30)]
-    assert [node.op for node in whole] == ["full", *["update_slice"] * 10, "copy"]
+    assert [node.op for node in whole] == ["empty", *["update_slice"] * 10, "copy"]
 
 
 def test_small_parts_are_added_in_place():

@@ -111,8 +111,14 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
         inputs += [c.contiguous() for c in cotangents if c is not None]
         if chosen.integers:
             inputs += [ctx.symbols[name] for name in chosen.integers]
-        run = differentiable(key, chosen) if grad_mode() else chosen.run
-        for k, gradient in zip(chosen.wrt, run(*inputs)):
+        if grad_mode():
+            found = differentiable(key, chosen)(*inputs)
+        else:
+            # unless the engine keeps the graph, only the list holds what is saved from here on
+            ctx.maybe_clear_saved_tensors()
+            del values
+            found = chosen.consume(inputs)
+        for k, gradient in zip(chosen.wrt, found):
             gradients[k] = gradient
         return tuple(gradients)
 

@@ -214,6 +214,7 @@ class Fuser:
         """The first step at which everything that is read exists (as values of that very step)."""
         first = 0
         for read in root.reads:
+            first = max(first, read.since)
             if read.root.home is not None:
                 first = max(first, read.root.home.position)
             elif read.root.place is not None:

@@ -18,11 +18,12 @@ from .index import Expr, Index, linear
 @dataclass(frozen=True, eq=False)
 class Read:
     """``root``: the value read (in memory, or computed by a cluster), at ``index``; ``address``: where that
-    is in the root's memory, ``None`` for a gather."""
+    is in the root's memory, ``None`` for a gather; ``since``: the first step that may read it so."""
 
     root: Value
     index: Index | None
     address: Expr | None
+    since: int = 0
 
 
 class Materialiser(Protocol):
@@ -49,16 +50,24 @@ class ReadWalker:
     def __init__(self, materialiser: Materialiser) -> None:
         self.materialiser = materialiser
         self.reads: list[Read] = []
-        self._seen: set[tuple[int, Index]] = set()
+        self.since = 0
+        self._seen: set[tuple[int, Index, int]] = set()
 
     def walk(self, value: Value, index: Index) -> None:
-        key = (id(value), index)
+        outer, self.since = self.since, max(self.since, _since(value))
+        try:
+            self._walk(value, index)
+        finally:
+            self.since = outer
+
+    def _walk(self, value: Value, index: Index) -> None:
+        key = (id(value), index, self.since)
         if key in self._seen:
             return
         self._seen.add(key)
         root, inner, reshaped = descend(value, index)
         if not root.inline:
-            self.reads.append(_leaf(value, index, root, inner))
+            self.reads.append(_leaf(value, index, root, inner, self.since))
             return
         if inner is None:
             self._spill(value, index, root)
@@ -74,7 +83,7 @@ class ReadWalker:
 
     def _spill(self, value: Value, index: Index, root: Value) -> None:
         self.materialiser.materialise(root)
-        self.reads.append(_leaf(value, index, *descend(value, index)[:2]))
+        self.reads.append(_leaf(value, index, *descend(value, index)[:2], self.since))
 
     def walk_inputs(self, value: Value, index: Index) -> None:
         """The reads of a point or gather value's operands, for its element ``index``."""
@@ -86,7 +95,7 @@ class ReadWalker:
 
     def _gather(self, value: Value, index: Index) -> None:
         base = value.inputs[0]
-        self.reads.append(Read(base.root, None, None))
+        self.reads.append(Read(base.root, None, None, max(self.since, _since(base))))
         entries = walk_address(value, positions_of(value), index, self.walk)
         known = [e if isinstance(e, Expr) else Expr({}, 0) for e in entries]
         strides = base.type.strides if base.root.place is None else place_of(base).strides
@@ -136,11 +145,20 @@ def descend(value: Value, index: Index) -> tuple[Value, Index | None, bool]:
     return value, inner, reshaped
 
 
-def _leaf(value: Value, index: Index, root: Value, inner: Index | None) -> Read:
+def _since(value: Value) -> int:
+    """The first step that may read through these views."""
+    since = 0
+    while value.kind == "view":
+        since = max(since, value.since)
+        value = value.inputs[0]
+    return since
+
+
+def _leaf(value: Value, index: Index, root: Value, inner: Index | None, since: int) -> Read:
     address = address_of(value, index, root, inner)
     if not address.is_affine:
         raise NotAffine(value)
-    return Read(root, inner, address)
+    return Read(root, inner, address, since)
 
 
 def address_of(value: Value, index: Index, root: Value, inner: Index | None) -> Expr:

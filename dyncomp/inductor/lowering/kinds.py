@@ -13,6 +13,7 @@ from typing import Any
 from ...errors import LoweringError
 from ...graph.ir import Graph, Node, contiguous_strides, same_shape
 from ...prims import opdef
+from ...prims.markers import LATE
 from ...prims.scalar import REDUCERS
 from ...symbolic.integers import Dim, SymInt, hint, product, same
 from ..fusion.fuse import Root, proper
@@ -65,7 +66,7 @@ class Lowering(State):
             kind = "memory"
         if kind == "convolve" and (node.out.name in self.library or not runs_own(node)):
             kind = "memory"
-        inputs = tuple(self.values[v.name] for v in node.inputs)
+        inputs = tuple(self.values[v.name] for v in (node.inputs[:1] if kind == "view" else node.inputs))
         for var in node.outputs:
             self.values[var.name] = Value(var, node, position, kind, row, inputs)
         if isinstance(row.lower, opdef.Gather | opdef.Scatter):
@@ -136,6 +137,8 @@ class Lowering(State):
     # -- lowering by kind ---------------------------------------------------------------------
     def _lower(self, value: Value) -> None:
         if value.kind == "view":
+            if value.node is not None and value.node.op == LATE:
+                value.since = len(self.fuser.steps)
             return
         if self._is_empty(value):
             self.give_memory(value)  # which nobody touches

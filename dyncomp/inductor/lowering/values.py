@@ -73,7 +73,8 @@ class Value:
     operations, memory reads, statements) include what it computes of values without a home; ``leaves`` are
     those with one. ``widest``: the most elements of what is computed of it element by element.
     ``borrowed``: the place is a window of other memory that the value was written to anyway; it holds the
-    value until something else is written there.
+    value until something else is written there. ``since``: of a view, the step before which nothing may read
+    through it.
     """
 
     var: Var
@@ -96,6 +97,7 @@ class Value:
     raises: bool = False
     leaves: frozenset[Value] = frozenset()
     borrowed: bool = False
+    since: int = 0
 
     @property
     def type(self) -> ArrayType:

@@ -44,7 +44,7 @@ ROWS: dict[str, Callable[[OpDef], Rule]] = {
         lambda row: elementwise(row.name),
     ),
     # what is the same for the batch stays so
-    **dict.fromkeys(("checkpoint_end", "after"), lambda row: unchanged(row.name)),
+    **dict.fromkeys(("checkpoint_end", "after", "late"), lambda row: unchanged(row.name)),
     "solve": lambda row: solve_rule,
     "lu_factor": lambda row: factor_rule,
     "solve_factored": lambda row: solve_factored_rule,

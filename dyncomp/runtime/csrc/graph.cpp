@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #define NO_IMPORT_ARRAY
 #include "graph.h"
@@ -18,7 +19,7 @@ struct CompiledGraph {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   Plan* plan;
-  ArenaBlock* idle; /* a small (or very large) arena waiting for the next call; taken and returned under the GIL */
+  ArenaBlock* idle; /* a small arena waiting for the next call; taken and returned under the GIL */
   CompiledGraph* previous;
   CompiledGraph* next;
   PyObject* weak_references;
@@ -70,9 +71,39 @@ bool make_outputs(Frame& frame) {
   return true;
 }
 
-/* Small arenas stay with the graph; large ones go through the caching allocator, which shares them between
- * graphs, unless they are too large for it to keep. */
-bool keep_with_graph(size_t bytes) { return bytes < kSharedArena || bytes > cache_limit() / 2; }
+/* Large arenas that no call uses, the smallest first; under the GIL. */
+std::vector<ArenaBlock*>& idle_arenas() {
+  static std::vector<ArenaBlock*>* const arenas = new std::vector<ArenaBlock*>();
+  return *arenas;
+}
+
+/* The smallest large enough. If there is none the largest goes: what is made in its place serves for it, too, so that
+ * there are as many as calls that run at the same time. */
+ArenaBlock* take_shared_arena(size_t bytes) {
+  std::vector<ArenaBlock*>& idle = idle_arenas();
+  for (auto arena = idle.begin(); arena != idle.end(); ++arena) {
+    if ((*arena)->size < bytes) continue;
+    ArenaBlock* const found = *arena;
+    idle.erase(arena);
+    return found;
+  }
+  if (!idle.empty()) {
+    Py_DECREF(idle.back());
+    idle.pop_back();
+  }
+  return make_arena(bytes);
+}
+
+void return_shared_arena(ArenaBlock* arena) {
+  std::vector<ArenaBlock*>& idle = idle_arenas();
+  auto place = idle.begin();
+  while (place != idle.end() && (*place)->size < arena->size) ++place;
+  try {
+    idle.insert(place, arena);
+  } catch (const std::bad_alloc&) {
+    Py_DECREF(arena);
+  }
+}
 
 bool take_arena(CompiledGraph* self, Frame& frame) {
   const Plan& plan = *frame.plan;
@@ -81,10 +112,15 @@ bool take_arena(CompiledGraph* self, Frame& frame) {
     PyErr_SetString(PyExc_ValueError, "compiled graph: the arena's size is negative");
     return false;
   }
-  ArenaBlock* arena = self->idle;
-  self->idle = nullptr;
-  if (arena && arena->size < static_cast<size_t>(bytes)) Py_CLEAR(arena);
-  if (!arena) arena = make_arena(static_cast<size_t>(bytes));
+  const size_t wanted = static_cast<size_t>(bytes);
+  ArenaBlock* arena = nullptr;
+  if (wanted >= kSharedArena) {
+    arena = take_shared_arena(wanted);
+  } else {
+    std::swap(arena, self->idle);
+    if (arena && arena->size < wanted) Py_CLEAR(arena);
+    if (!arena) arena = make_arena(wanted);
+  }
   if (!arena) return false;
   frame.arena = arena;
   void** data = frame.buffers + plan.first_arena();
@@ -102,11 +138,13 @@ bool take_arena(CompiledGraph* self, Frame& frame) {
 void return_arena(CompiledGraph* self, ArenaBlock* arena) {
   /* Another reference: a library function kept an array over it. */
   const bool ours = Py_REFCNT(arena) == 1;
-  if (ours && !self->idle && keep_with_graph(arena->size)) {
+  if (ours && arena->size >= kSharedArena) {
+    return_shared_arena(arena);
+  } else if (ours && !self->idle) {
     self->idle = arena;
-    return;
+  } else {
+    Py_DECREF(arena);
   }
-  Py_DECREF(arena);
 }
 
 bool raise_kernel_error(const Plan& plan, i64 code, const i64* details) {
@@ -159,6 +197,8 @@ bool run_steps(CompiledGraph* self, Frame& frame) {
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (frame.watched && i == plan.first_write && !frame.watched->before_writes(frame, self->saves)) return false;
     if (!run_step(frame, plan.steps[i])) return false;
+    if (!frame.owned) continue;
+    for (const int index : plan.steps[i].last_read) Py_CLEAR(frame.owned[index]);
   }
   return !frame.watched || frame.watched->at_end(frame, &self->saves);
 }
@@ -192,10 +232,17 @@ PyObject* run_frame(CompiledGraph* self, Frame& frame) {
   return collect_results(frame);
 }
 
-PyObject* run_in(CompiledGraph* self, PyObject* const* args, char* memory, TensorFacts* facts) {
+/* The arguments, and whether the call may give them up. */
+struct Arguments {
+  PyObject** values;
+  bool owned;
+};
+
+PyObject* run_in(CompiledGraph* self, Arguments args, char* memory, TensorFacts* facts) {
   Frame frame;
   frame.plan = self->plan;
-  frame.args = args;
+  frame.args = args.values;
+  frame.owned = args.owned ? args.values : nullptr;
   frame.arena = nullptr;
   frame.facts = facts;
   frame.watched = nullptr;
@@ -214,7 +261,7 @@ PyObject* run_in(CompiledGraph* self, PyObject* const* args, char* memory, Tenso
   return result;
 }
 
-PyObject* run_with_memory(CompiledGraph* self, PyObject* const* args, char* memory) {
+PyObject* run_with_memory(CompiledGraph* self, Arguments args, char* memory) {
   if (!self->plan->tensors) return run_in(self, args, memory, nullptr);
   try {
     std::vector<TensorFacts> facts(self->plan->inputs.size());
@@ -224,7 +271,7 @@ PyObject* run_with_memory(CompiledGraph* self, PyObject* const* args, char* memo
   }
 }
 
-PyObject* run_on_heap(CompiledGraph* self, PyObject* const* args) {
+PyObject* run_on_heap(CompiledGraph* self, Arguments args) {
   char* memory = static_cast<char*>(malloc(self->frame_bytes));
   if (!memory) return PyErr_NoMemory();
   PyObject* result = run_with_memory(self, args, memory);
@@ -232,14 +279,15 @@ PyObject* run_on_heap(CompiledGraph* self, PyObject* const* args) {
   return result;
 }
 
-PyObject* graph_vectorcall(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  CompiledGraph* self = reinterpret_cast<CompiledGraph*>(object);
-  const size_t count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-  if (count != self->plan->inputs.size() || (kwnames && PyTuple_GET_SIZE(kwnames))) {
-    PyErr_Format(PyExc_TypeError, "%s takes %zu positional arguments", self->plan->name.c_str(),
-                 self->plan->inputs.size());
-    return nullptr;
-  }
+bool check_count(CompiledGraph* self, size_t count) {
+  if (count == self->plan->inputs.size()) return true;
+  PyErr_Format(PyExc_TypeError, "%s takes %zu positional arguments", self->plan->name.c_str(),
+               self->plan->inputs.size());
+  return false;
+}
+
+PyObject* run_graph(CompiledGraph* self, Arguments args) {
+  PyObject* const object = reinterpret_cast<PyObject*>(self);
   /* The plan, and with it everything the call uses, stays even if the call drops the last reference. */
   Py_INCREF(object);
   PyObject* result;
@@ -251,6 +299,35 @@ PyObject* graph_vectorcall(PyObject* object, PyObject* const* args, size_t nargs
   }
   Py_DECREF(object);
   return result;
+}
+
+PyObject* graph_vectorcall(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  CompiledGraph* self = reinterpret_cast<CompiledGraph*>(object);
+  const bool named = kwnames && PyTuple_GET_SIZE(kwnames);
+  if (!check_count(self, named ? SIZE_MAX : static_cast<size_t>(PyVectorcall_NARGS(nargsf)))) return nullptr;
+  return run_graph(self, {const_cast<PyObject**>(args), false});
+}
+
+/* A call with the arguments of a list, which is emptied: what nothing else holds goes after the last step that reads
+ * it, and not at the end. */
+PyObject* graph_consume(PyObject* object, PyObject* list) {
+  CompiledGraph* self = reinterpret_cast<CompiledGraph*>(object);
+  if (!PyList_Check(list)) {
+    PyErr_SetString(PyExc_TypeError, "consume takes a list");
+    return nullptr;
+  }
+  const size_t count = static_cast<size_t>(PyList_GET_SIZE(list));
+  if (!check_count(self, count)) return nullptr;
+  try {
+    std::vector<PyObject*> values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = Py_NewRef(PyList_GET_ITEM(list, static_cast<Py_ssize_t>(i)));
+    PyObject* result = nullptr;
+    if (PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) == 0) result = run_graph(self, {values.data(), true});
+    for (PyObject* value : values) Py_XDECREF(value);
+    return result;
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
 }
 
 PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -343,6 +420,8 @@ PyObject* graph_retarget(PyObject* object, PyObject* args) {
 }
 
 PyMethodDef graph_methods[] = {
+    {"consume", graph_consume, METH_O,
+     "consume(list): call with the list's items and empty it; they are released after their last use."},
     {"retarget", graph_retarget, METH_VARARGS,
      "retarget(sizes, steps, library): run other builds of the same functions, given by their addresses (0: none)."},
     {nullptr, nullptr, 0, nullptr},
@@ -356,7 +435,9 @@ PyGetSetDef graph_getset[] = {
 
 void arena_dealloc(PyObject* object) {
   ArenaBlock* self = reinterpret_cast<ArenaBlock*>(object);
-  if (self->size >= kLargeBlock)
+  if (self->size >= kSharedArena)
+    block_drop(self->data);
+  else if (self->size >= kLargeBlock)
     block_free(self->data);
   else
     free(self->data);
@@ -415,6 +496,11 @@ ArenaBlock* make_arena(size_t bytes) {
 
 size_t release_idle_arenas() {
   size_t released = 0;
+  for (ArenaBlock* arena : idle_arenas()) {
+    released += arena->size;
+    Py_DECREF(arena);
+  }
+  idle_arenas().clear();
   for (CompiledGraph* graph = all_graphs; graph; graph = graph->next) {
     if (!graph->idle) continue;
     released += graph->idle->size;

@@ -81,6 +81,7 @@ struct Step {
   PyObject* callable = nullptr;
   std::vector<BufferView> inputs;
   std::vector<BufferView> outputs;
+  std::vector<int> last_read; /* inputs that were handed over and are read by no later step */
 };
 
 struct Result {
@@ -140,7 +141,8 @@ Plan* parse_plan(PyObject* spec);
 void free_plan(Plan* plan);
 int traverse_plan(Plan* plan, visitproc visit, void* arg);
 
-/* Scratch memory of one call; arrays over it hold a reference. */
+/* Scratch memory of one call; arrays over it hold a reference. Large ones are lent to one call of any graph after
+ * another: a backward graph takes that of its forward graph. */
 struct ArenaBlock {
   PyObject_HEAD
   void* data;
@@ -162,6 +164,7 @@ struct TensorFacts {
 struct Frame {
   const Plan* plan;
   PyObject* const* args;
+  PyObject** owned; /* the same, if the caller handed them over: NULL once nothing reads them */
   void** buffers;
   i64* syms;
   i64* sizes;

@@ -265,6 +265,16 @@ void block_free(void* data) {
   scratch_free(data);
 }
 
+void block_drop(void* data) {
+  untrace_block(kNumPyTraceDomain, reinterpret_cast<uintptr_t>(data));
+  Cache& c = cache();
+  std::lock_guard<std::mutex> hold(c.mutex);
+  auto found = c.live.find(data);
+  if (found == c.live.end()) return;
+  munmap(data, found->second);
+  c.live.erase(found);
+}
+
 size_t block_size(void* data) {
   Cache& c = cache();
   std::lock_guard<std::mutex> hold(c.mutex);

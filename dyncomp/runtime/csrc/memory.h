@@ -21,6 +21,9 @@ void* block_allocate(size_t bytes);
 /* Back to the free lists, or to the system above the limit. */
 void block_free(void* data);
 
+/* Back to the system. */
+void block_drop(void* data);
+
 /* The same for memory that no array shows: tracemalloc is not told, so that any thread may ask, whatever it holds. */
 void* scratch_allocate(size_t bytes);
 void scratch_free(void* data);

@@ -238,11 +238,15 @@ void parse_buffer_views(PyObject* tuple, const Plan& plan, std::vector<BufferVie
   for (Py_ssize_t i = 0; i < count; ++i) out->push_back(parse_buffer_view(PyTuple_GET_ITEM(tuple, i), plan));
 }
 
-/* (address,) or (callable, inputs, outputs) */
+/* (address, inputs that nothing reads later) or (callable, inputs, outputs) */
 void parse_step(PyObject* spec, Plan& plan) {
   plan.steps.emplace_back();
   Step& step = plan.steps.back();
-  if (length(spec, "a step") == 1) {
+  if (length(spec, "a step") == 2) {
+    PyObject* last = PyTuple_GET_ITEM(spec, 1);
+    for (Py_ssize_t i = 0; i < length(last, "a step's inputs"); ++i)
+      step.last_read.push_back(
+          index_below(PyTuple_GET_ITEM(last, i), static_cast<i64>(plan.inputs.size()), "a step's input"));
     step.run = reinterpret_cast<RunFunction>(parse_address(PyTuple_GET_ITEM(spec, 0), "a kernel's address"));
     require(step.run != nullptr, "a kernel's address is NULL");
     return;
@@ -286,6 +290,14 @@ void parse_result(PyObject* spec, Plan& plan) {
   result.writeable = truth(item(spec, 7, "a view"), "a view's writeable flag");
 }
 
+bool is_result(const Plan& plan, int input) {
+  for (const Result& result : plan.results) {
+    const bool of_input = result.kind == ResultKind::Input || (result.kind == ResultKind::View && result.of_input);
+    if (of_input && result.index == input) return true;
+  }
+  return false;
+}
+
 void parse_error(PyObject* spec, Plan& plan) {
   PyObject* type = item(spec, 0, "an error");
   PyObject* message = item(spec, 1, "an error");
@@ -319,6 +331,8 @@ void parse_all(PyObject* spec, Plan& plan) {
   each(PyTuple_GET_ITEM(spec, 8), plan, "constants", parse_constant);
   each(PyTuple_GET_ITEM(spec, 9), plan, "steps", parse_step);
   each(PyTuple_GET_ITEM(spec, 10), plan, "results", parse_result);
+  for (const Step& step : plan.steps)
+    for (const int index : step.last_read) require(!is_result(plan, index), "a result is made of an input that was released");
   each(PyTuple_GET_ITEM(spec, 11), plan, "errors", parse_error);
   plan.single = truth(PyTuple_GET_ITEM(spec, 12), "single");
   require(!plan.single || plan.results.size() == 1, "single, but not exactly one result");
