@@ -144,7 +144,7 @@ class Planner:
 
     def _spared_after(self, items: Sequence[Item]) -> dict[int, list[int]]:
         """After which items inputs are given back that may be, so much at once that it is worth a step."""
-        last = {}
+        last: dict[int, int] = {}
         for number, item in enumerate(items):
             last.update((s.number, number) for s in touched(item) if s.role == "input")
         mutated = self.lowering.mutated
