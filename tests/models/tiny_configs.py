@@ -9,11 +9,17 @@ from typing import Any
 import transformers
 
 VOCABULARY = 128
-WIDTHS = r"hidden|dim|channel|width|d_model|d_inner|embd|embed|ffn|ff\b|d_kv|d_ff|inner|intermediate|rank|units|"
+WIDTHS = (
+    r"hidden|dim|channel|width|d_model|d_inner|embd|embed|ffn|ff\b|d_kv|d_ff|inner|intermediate|rank|units|"
+)
 WIDTHS += r"filters|proj|value_size|query_size|key_size|mlp|head_size|state_size|^scale$|pos_feats|scalar|"
 WIDTHS += r"feature_size|d_state|out_size|mrope_section|upsample_groups"
-NOT_WIDTHS = r"token|vocab|position|kernel|num_c|num_h|n_head|layers|act$|activ|ratio|stride|factor|rate|group_size|"
-NOT_WIDTHS += r"multipl|theta|temperature|image_size|patch|codebook_size|frequency_embedding|expand|eps|scale_emb"
+NOT_WIDTHS = (
+    r"token|vocab|position|kernel|num_c|num_h|n_head|layers|act$|activ|ratio|stride|factor|rate|group_size|"
+)
+NOT_WIDTHS += (
+    r"multipl|theta|temperature|image_size|patch|codebook_size|frequency_embedding|expand|eps|scale_emb"
+)
 DEPTHS = r"^(num_)?(hidden_|encoder_|decoder_|text_|vision_|audio_|block_|transformer_|num_|n_|[a-z]+_)?"
 DEPTHS += r"(hidden_layers|layers?|depth|n_layer|num_blocks)$"
 NOT_DEPTHS = r"feature|kv_shared|mtp|nextn|dense|no_rope|conv_|feat_|adapter|norm|fpn|layer$(?<!n_layer)"

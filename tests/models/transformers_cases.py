@@ -17,11 +17,21 @@ from .tiny_configs import configuration
 import transformers  # noqa: E402  isort: skip
 from transformers.models.auto import configuration_auto, modeling_auto  # noqa: E402  isort: skip
 
-TASKS = (
-    "CAUSAL_LM SEQ_TO_SEQ_CAUSAL_LM MASKED_LM IMAGE_TEXT_TO_TEXT SPEECH_SEQ_2_SEQ CTC IMAGE_CLASSIFICATION "
-    "OBJECT_DETECTION UNIVERSAL_SEGMENTATION SEMANTIC_SEGMENTATION DEPTH_ESTIMATION VIDEO_CLASSIFICATION "
-    "AUDIO_CLASSIFICATION"
-).split()
+TASKS = [
+    "CAUSAL_LM",
+    "SEQ_TO_SEQ_CAUSAL_LM",
+    "MASKED_LM",
+    "IMAGE_TEXT_TO_TEXT",
+    "SPEECH_SEQ_2_SEQ",
+    "CTC",
+    "IMAGE_CLASSIFICATION",
+    "OBJECT_DETECTION",
+    "UNIVERSAL_SEGMENTATION",
+    "SEMANTIC_SEGMENTATION",
+    "DEPTH_ESTIMATION",
+    "VIDEO_CLASSIFICATION",
+    "AUDIO_CLASSIFICATION",
+]
 FACTORS = (16, 8, 4, 32, 1)
 LARGE = 60_000_000  # parameters of a model that is no longer small
 BATCH, LENGTH = 2, 8
