@@ -223,7 +223,7 @@ def _unrolls_on(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
     if target in frame.steps:
         count, before = frame.steps[target]
         is_short = trips > 1 or (nodes - before) * count <= 2 * options.unroll_ops
-        return is_short and nodes <= 4 * options.unroll_ops
+        return is_short and nodes <= max(4 * options.unroll_ops, _most_nodes(tracer, frame))
     if trips <= options.unroll_limit and nodes <= _most_nodes(tracer, frame):
         return True
     if unrolls_library(tracer, frame, trips):
@@ -253,4 +253,4 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
         return False
     limit = 4 * tracer.config.options.unroll_ops
     short = target in frame.unrolled or trips * len(loop.body) <= limit
-    return short and len(tracer.builder.nodes) <= limit
+    return short and len(tracer.builder.nodes) <= max(limit, _most_nodes(tracer, frame))

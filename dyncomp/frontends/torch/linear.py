@@ -19,6 +19,7 @@ from ..numpy.operands import broadcast_to as spread_to
 from .gradients import is_differentiated, where_true, with_gradient
 from .library import torch
 from .operands import contiguous, convert, in_order, need_tensor, only_defaults, pointwise, tensor, to_var
+from .random import torch_dropout
 from .reductions import widened
 from .shape import axes_in_memory
 from .torch_rules import RuleTable
@@ -152,13 +153,16 @@ def scaled_dot_product_attention(
     scale: object = None,
     enable_gqa: object = False,
 ) -> ArrayRef:
-    if dropout_p != 0.0 or (is_causal and attn_mask is not None):
-        raise Unsupported("attention with dropout, or a mask and is_causal")
+    if is_causal and attn_mask is not None:
+        raise Unsupported("attention with a mask and is_causal")
     refs = [need_tensor(v) for v in (query, key, value)]
+    drops = dropout_p != 0.0
+    if drops and (refs[0].type.device != CPU or refs[0].dtype not in (dtypes.float32, dtypes.float64)):
+        raise Unsupported("attention with dropout on a GPU or of half precision")
     _same_dtype(*refs)
     if any(r.ndim < 2 or not r.dtype.is_float for r in refs):
         raise Unsupported("attention of tensors with less than two dimensions or of integers")
-    order = attention_order(tx, refs, attn_mask, bool(enable_gqa))
+    order = list(range(refs[0].ndim)) if drops else attention_order(tx, refs, attn_mask, bool(enable_gqa))
     if enable_gqa:
         refs[1:] = [_for_each_query_head(tx, r, refs[0]) for r in refs[1:]]
     stack = broadcast_shapes(*(r.shape[:-2] for r in refs))
@@ -168,11 +172,19 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         shape = (*stack, q.shape[-2], k.shape[-2])
         masks.append(spread_to(tx, _added_mask(tx, need_tensor(attn_mask), q.dtype), shape))
-    if masks and is_differentiated(tx, q, k, v, *masks):
-        out = attention(tx.ops, q, k, v, *masks, scale=factor, causal=False, stop=partial(_without_rows, tx))
+    stop = partial(_without_rows, tx) if masks and is_differentiated(tx, q, k, v, *masks) else None
+    if drops or stop is not None:
+        drop = partial(_dropped, tx, dropout_p) if drops else None
+        causal = bool(is_causal)
+        out = attention(tx.ops, q, k, v, *masks, scale=factor, causal=causal, stop=stop, drop=drop)
     else:
         out = emit(tx, "attention", q, k, v, *masks, scale=factor, causal=bool(is_causal))
     return tensor(in_order(tx, out, order))
+
+
+def _dropped(tx: TraceContext, p: object, weights: Var) -> Var:
+    """As torch's attention of several calls: its fused routine on the CPU drops nothing."""
+    return torch_dropout(tx, tensor(contiguous(tx, weights)), p, True).var
 
 
 def _without_rows(tx: TraceContext, scores: Var, none: Var) -> Var:

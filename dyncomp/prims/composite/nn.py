@@ -134,13 +134,15 @@ def attention(
     scale: float,
     causal: bool,
     stop: Callable[[Var, Var], Var] | None = None,
+    drop: Callable[[Var], Var] | None = None,
 ) -> Var:
     """``softmax(q k^T * scale + mask) v`` over the last two dimensions; all before them are equal.
 
     q: (..., L, E); k: (..., S, E); v: (..., S, F); mask, added: (..., L, S). ``causal``: position i sees
     positions up to i only. A row that sees nothing (all scores -inf) is 0. A GPU multiplies halves by halves:
     weights are rounded to them there, as its library's own attention does. ``stop(scores, none)`` gives
-    scores through which no cotangent passes where ``none`` is true: there the softmax has no derivative.
+    scores through which no cotangent passes where ``none`` is true: there the softmax has no derivative;
+    ``drop(weights)`` what the values are weighed by instead.
     """
     n = q.ndim - 2
     batch = (tuple(range(n)), tuple(range(n)))
@@ -166,6 +168,8 @@ def attention(
         weights = ops.where(none, filled(ops, scores, 0.0), weights)
     if q.type.device != CPU:
         weights = _wide(ops, _back(ops, weights, kind))
+    if drop is not None:
+        weights = drop(weights)
     out = ops.dot_general(weights, values, contract=((n + 1,), (n,)), batch=batch)
     return _back(ops, out, kind)
 

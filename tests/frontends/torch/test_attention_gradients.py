@@ -62,3 +62,28 @@ def test_of_a_mask_that_is_trained():
     fast = dyncomp.compile(attend, fullgraph=True)
     for found, wanted in zip(gradients(fast, [*tensors, bias]), expected):
         torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "causal", "bool", "float"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_dropout(kind, turned):
+    """The weights are dropped by torch's numbers, and the result lies as that of its several calls."""
+
+    def f(q, k, v, mask):
+        causal = kind == "causal"
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=0.3, is_causal=causal)
+
+    mask = {"bool": torch.rand(2, 1, 5, 5) > 0.3, "float": torch.randn(2, 1, 5, 5)}.get(kind)
+    if kind == "bool":
+        mask[0, 0, 1] = False  # a row that sees nothing
+    qkv = [torch.randn(2, 5, 3, 8).transpose(1, 2) if turned else torch.randn(2, 3, 5, 8) for _ in range(3)]
+    qkv = [x.requires_grad_() for x in qkv]
+    results = []
+    for each in (f, dyncomp.compile(f, fullgraph=True)):
+        torch.manual_seed(0)
+        result = each(*qkv, mask)
+        results.append((result, torch.autograd.grad((result * result).sum(), qkv), torch.rand(2)))
+    (expected, gradients, next_number), (found, found_gradients, found_next) = results
+    torch.testing.assert_close(found, expected)
+    assert found.stride() == expected.stride() and torch.equal(found_next, next_number)
+    torch.testing.assert_close(found_gradients, gradients)
