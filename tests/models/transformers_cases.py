@@ -17,21 +17,9 @@ from .tiny_configs import configuration
 import transformers  # noqa: E402  isort: skip
 from transformers.models.auto import configuration_auto, modeling_auto  # noqa: E402  isort: skip
 
-TASKS = [
-    "CAUSAL_LM",
-    "SEQ_TO_SEQ_CAUSAL_LM",
-    "MASKED_LM",
-    "IMAGE_TEXT_TO_TEXT",
-    "SPEECH_SEQ_2_SEQ",
-    "CTC",
-    "IMAGE_CLASSIFICATION",
-    "OBJECT_DETECTION",
-    "UNIVERSAL_SEGMENTATION",
-    "SEMANTIC_SEGMENTATION",
-    "DEPTH_ESTIMATION",
-    "VIDEO_CLASSIFICATION",
-    "AUDIO_CLASSIFICATION",
-]
+TASKS = """CAUSAL_LM SEQ_TO_SEQ_CAUSAL_LM MASKED_LM IMAGE_TEXT_TO_TEXT SPEECH_SEQ_2_SEQ CTC IMAGE_CLASSIFICATION
+    OBJECT_DETECTION UNIVERSAL_SEGMENTATION SEMANTIC_SEGMENTATION DEPTH_ESTIMATION VIDEO_CLASSIFICATION
+    AUDIO_CLASSIFICATION"""
 FACTORS = (16, 8, 4, 32, 1)
 LARGE = 60_000_000  # parameters of a model that is no longer small
 BATCH, LENGTH = 2, 8
@@ -45,7 +33,7 @@ def architectures() -> dict[str, str]:
     """Classes with their ``model_type``: that of the first task that the type has; the plain model where no
     other class of its module has a task."""
     found: dict[str, str] = {}
-    for task in TASKS:
+    for task in TASKS.split():
         for kind, name in getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES").items():
             if kind not in found.values():
                 found.setdefault(name if isinstance(name, str) else name[0], kind)

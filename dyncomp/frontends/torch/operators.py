@@ -1,4 +1,4 @@
-"""Operators by their names in ``torch.ops``, those of other libraries (``torch.library.custom_op``) among them."""
+"""Operators by their names in ``torch.ops``, those of other libraries (``custom_op``) among them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHERWISE = (
 )
 
 
-def rule_of(fn: object) -> Rule | None:
+def rule_of(fn: Any) -> Rule | None:
     """A routine call, where the operator's schema says that it gives new tensors, changes nothing, and gives
     the same each time."""
     if type(fn) is _OVERLOAD:

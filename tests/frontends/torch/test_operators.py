@@ -1,4 +1,4 @@
-"""Operators that a program registers (``torch.library.custom_op``) are nodes of the graph, called when it runs."""
+"""Operators that a program registers (``torch.library.custom_op``): nodes of the graph, called as it runs."""
 
 from __future__ import annotations
 
