@@ -1,4 +1,4 @@
-"""``generate`` of transformers: greedy, by random numbers and by beams, for architectures of several kinds."""
+"""``generate`` of transformers: greedy, by random numbers and by beams, for architectures of many kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from .case import Case
 from .transformers_cases import Built, architectures, first_that_fits, model_of, text_of
 
-NAMES = """LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM GemmaForCausalLM Gemma2ForCausalLM
+NAMES = """
+    LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM GemmaForCausalLM Gemma2ForCausalLM
     Gemma3ForCausalLM GPT2LMHeadModel GPTNeoXForCausalLM GPTJForCausalLM OPTForCausalLM BloomForCausalLM
     FalconForCausalLM PhiForCausalLM Phi3ForCausalLM StableLmForCausalLM CohereForCausalLM OlmoForCausalLM
     MixtralForCausalLM Qwen3MoeForCausalLM MambaForCausalLM Mamba2ForCausalLM BartForConditionalGeneration
