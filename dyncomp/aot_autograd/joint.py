@@ -275,14 +275,14 @@ _OWN_WAYS: Mapping[str, Callable[[Reverse, Node, Sequence[Var]], None]] = {
 
 
 def on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]) -> frozenset[str]:
-    """Values that depend on ``wrt`` and that ``outputs`` depend on, of inexact dtypes."""
+    """Values that depend on ``wrt`` and that ``outputs`` depend on, by values of inexact dtypes."""
     reached = {v.name for v in wrt}
     for node in nodes:
         if node.op != STOP and any(v.name in reached for v in node.inputs):
             reached.update(v.name for v in node.outputs if v.dtype.is_inexact)
     needed = {v.name for v in outputs}
     for node in reversed(nodes):
-        if node.op != STOP and any(v.name in needed for v in node.outputs):
+        if node.op != STOP and any(v.name in needed and v.dtype.is_inexact for v in node.outputs):
             needed.update(v.name for v in node.inputs)
     return frozenset(reached & needed)
 

@@ -8,9 +8,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
 from ..device import CPU
+from ..dtypes import float64
 from ..frontends.base import ArrayRef, libraries_of
+from ..frontends.known import known_array
 from ..graph.ir import Var
 from .breaks import Break
 from .calls.float_calls import complex_operator, float_operator, is_exact
@@ -44,6 +48,7 @@ _MISSING = object()
 
 def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
     """Emit an operator through the frontend of its array operands."""
+    values = [_known_number(tracer, v, values) for v in values]
     arrays = [v for v in values if isinstance(v, ArrayValue)]
     proper = [v for v in arrays if v.ref.kind != "python"]
     if not proper:
@@ -55,6 +60,17 @@ def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
     if rule is None:
         raise Break("unsupported-operation", f"operator {name} on {proper[0].describe()}")
     return tracer.apply_rule(rule, values, {}, f"operator {name}")
+
+
+def _known_number(tracer: Tracer, value: Value, values: list[Value]) -> Value:
+    """The number that a scalar of NumPy (``np.sqrt(width)``) is known to be, beside others' arrays."""
+    if not isinstance(value, ArrayValue) or value.ref.kind != "scalar" or value.ref.dtype != float64:
+        return value
+    others = (v.ref for v in values if isinstance(v, ArrayValue) and v is not value)
+    if all(ref.frontend == value.ref.frontend or ref.kind != "array" for ref in others):
+        return value
+    known = known_array(tracer.builder, value.ref.var)
+    return value if known is None else ConstValue(np.float64(known))
 
 
 # operators on floats that never raise, by their prim

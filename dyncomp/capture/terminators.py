@@ -223,7 +223,7 @@ def _unrolls_on(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
     if target in frame.steps:
         count, before = frame.steps[target]
         is_short = trips > 1 or (nodes - before) * count <= 2 * options.unroll_ops
-        return is_short and nodes <= 4 * options.unroll_ops
+        return is_short and nodes <= max(4 * options.unroll_ops, _most_nodes(tracer, frame))
     if trips <= options.unroll_limit and nodes <= _most_nodes(tracer, frame):
         return True
     if unrolls_library(tracer, frame, trips):
@@ -232,12 +232,12 @@ def _unrolls_on(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
 
 
 def _most_nodes(tracer: Tracer, frame: Frame) -> int:
-    """Nodes of the graph up to which loops are unrolled: many inside of a loop over the layers of a network,
-    whose number says nothing of the loops within a layer."""
+    """Nodes of the graph up to which loops are unrolled: many in and after a loop over the layers of a
+    network, whose number says nothing of the loops within a layer, or behind them."""
     limit = tracer.config.most_unrolled
     if limit is None or tracer.config.is_trusted(frame.globals[0].get("__name__", "")):
         limit = tracer.config.options.unroll_ops
-    return LAYERS * LAYERS * limit if any(frame.layers for frame in tracer.frames) else limit
+    return LAYERS * LAYERS * limit if tracer.has_layers else limit
 
 
 def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
@@ -253,4 +253,4 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
         return False
     limit = 4 * tracer.config.options.unroll_ops
     short = target in frame.unrolled or trips * len(loop.body) <= limit
-    return short and len(tracer.builder.nodes) <= limit
+    return short and len(tracer.builder.nodes) <= max(limit, _most_nodes(tracer, frame))

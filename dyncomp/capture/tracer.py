@@ -110,6 +110,7 @@ class Tracer:
         self._frontends: dict[str, Frontend] = {}
         self.instructions = 0
         self.outside_changes = 0  # how often objects from outside were changed
+        self.has_layers = False  # whether a loop over things that are called was unrolled
         self.steps = 0  # how many iterators were advanced and objects changed
         self.restart = Restart()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,42 @@ def test_a_list_of_another_length():
 
 def test_backend_inductor():
     check(reads, lambda: (Plain(a=1.5), np.ones(3)), backend="inductor")
+
+
+class Keyed:
+    """Says itself what its keys and items are."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def keys(self):
+        return ["a", "b"]
+
+    def __getitem__(self, key):
+        return {"a": 1, "b": 2}[key] * self.scale
+
+
+class Tenfold(collections.OrderedDict):
+    def __getitem__(self, key):
+        return super().__getitem__(key) * 10
+
+
+class Hiding(dict):
+    def __iter__(self):
+        return iter(["b"])
+
+    def keys(self):
+        return ["a"]
+
+
+def unpacks(given, x):
+    return dict(**given), {**given, "z": 1}, x + sum({**given}.values())
+
+
+@pytest.mark.parametrize("make", [lambda: Keyed(3), lambda: Tenfold(a=1, b=2), lambda: Hiding(a=1, b=2)])
+def test_unpacking_asks_the_object(make):
+    x = np.ones(2)
+    found = dyncomp.compile(unpacks, backend="eager", fullgraph=True)(make(), x)
+    expected = unpacks(make(), x)
+    assert found[:2] == expected[:2] and list(found[1]) == list(expected[1])
+    np.testing.assert_array_equal(found[2], expected[2])

@@ -61,6 +61,13 @@ def _of_array(
     ref = value.ref
     specs = [tracer.constant_of(spec, "a format") for spec in rest]
     known = ref.frontend == "numpy" and ref.kind in ("array", "scalar", "python")
+    if ref.frontend == "torch" and ref.kind == "array" and ref.ndim == 0 and function is format:
+        # as ``Tensor.__format__``
+        alone = tracer.realize(value.getattr(tracer, "detach").call(tracer, [], {}))
+        number = tracer.realize(alone.getattr(tracer, "clone").call(tracer, [], {}))
+        hint = tracer.fold(format, ref.dtype.numpy.type(0).item(), *specs)
+        given = [part for spec in rest for part in (", ", spec)]
+        return TextValue(hint, (ConstValue(format), "(", number, *given, ")"))
     if not known or (ref.kind == "array" and any(specs)):
         raise Break("unsupported-call", f"formatting of {value.describe()}")
     shown = as_it_is_now(tracer, value)

@@ -8,12 +8,14 @@ from ..breaks import Break
 from ..calls.texts import join, text_of
 from ..methods.sets import SET
 from ..methods.table import items_for_list, items_in_two
-from ..values.base import Frame, Tracer
-from ..values.derived import merged_part
+from ..objects.attributes import maybe_attribute
+from ..values.base import Frame, Tracer, Value
+from ..values.derived import has_own_entries, merged_part
 from ..values.func import CellValue, NestedFunctionValue
 from ..values.iterator import IteratorValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue
+from ..values.obj import InstanceValue
 from ..values.seq import ListValue, SliceValue, TupleValue
 from ..values.sets import SetValue
 from .registry import handles
@@ -122,11 +124,26 @@ def dict_merge(tracer: Tracer, frame: Frame, depth: int) -> None:
 
 
 def _unpacked(tracer: Tracer, source: Any) -> dict[Any, Any]:
+    if isinstance(source, InstanceValue) and not has_own_entries(tracer, source):
+        return _asked_for(tracer, source)
     source = merged_part(tracer, source)
     if not isinstance(source, DictValue):
         raise Break("unsupported-operation", f"unpacking of {source.describe()} into a dict")
     found: dict[Any, Any] = source.contents(tracer)
     return found
+
+
+def _asked_for(tracer: Tracer, source: Value) -> dict[Any, Any]:
+    """The entries of an object that says itself what its keys and items are."""
+    keys = maybe_attribute(tracer, source, "keys")
+    if keys is None:
+        raise Break("would-raise", f"unpacking of {source.describe()} into a dict")
+    found = DictValue({})
+    for key in tracer.realize(tracer.call_value(keys, [], {})).items(tracer):
+        key = tracer.realize(key)
+        item = source.getitem(tracer, key)
+        found.store(tracer, found.key_of(tracer, key), item)
+    return found.contents(tracer)
 
 
 @handles("LIST_TO_TUPLE")

@@ -104,6 +104,7 @@ def _note_layer(tracer: Tracer, frame: Frame, item: Any) -> None:
         is_layer |= known.source is not None
     if is_layer and (not trips or loop.header in frame.layers):
         frame.layers.add(loop.header)
+        tracer.has_layers = True
     else:
         frame.layers.discard(loop.header)
 
@@ -131,6 +132,7 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return True  # (of a generator: whoever consumes it decides)
     if count <= LAYERS * options.unroll_limit and _over_callables(tracer, iterator):
         frame.layers.add(loop.header)
+        tracer.has_layers = True
         return True
     if count <= options.unroll_limit:
         return True

@@ -331,7 +331,14 @@ def merged_part(tracer: Tracer, value: Value) -> Value:
     read directly, or reads them the same way."""
     if not isinstance(value, DerivedValue) or not isinstance(value.part, DictPart):
         return value
-    needed = ("__iter__",) if value.base is dict else ("__iter__", "keys", "__getitem__")
-    if not all(value.is_native(tracer, name) for name in needed):
+    if not has_own_entries(tracer, value):
         raise Break("unsupported-call", f"the entries of {value.describe()}")
     return value.part
+
+
+def has_own_entries(tracer: Tracer, value: Value) -> bool:
+    """Whether ``dict.update`` and ``**`` read the entries of ``value`` by none of its own methods."""
+    if not isinstance(value, DerivedValue) or not isinstance(value.part, DictPart):
+        return False
+    needed = ("__iter__",) if value.base is dict else ("__iter__", "keys", "__getitem__")
+    return all(value.is_native(tracer, name) for name in needed)

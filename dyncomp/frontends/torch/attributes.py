@@ -134,22 +134,25 @@ def grad_fn(tx: TraceContext, self: object) -> None:
         raise Unsupported("grad_fn of a tensor that requires grad")
 
 
-def _fail() -> None:
-    raise AssertionError("stands for what is refused")
+def _holds(cond: object) -> None:
+    raise AssertionError("stands for a check")
 
 
 def _checked(error_type: type[Exception], cond: object, message: object) -> None:
     """``torch._check`` and its like: one that holds says nothing."""
-    if cond is not True:
-        _fail()
+    _holds(cond)
 
 
-def refuse_check(tx: TraceContext) -> None:
-    raise Unsupported("a check of torch that does not hold")
+def check(tx: TraceContext, cond: object) -> None:
+    """Where a condition that the graph finds is false, the original runs, which says so."""
+    if isinstance(cond, ArrayRef) and cond.kind == "python" and cond.dtype.is_bool and tx.require is not None:
+        tx.require(cond)
+    elif cond is not True:
+        raise Unsupported("a check of torch that does not hold")
 
 
 STAND_INS = {torch._check_with: _checked}
-TABLE.functions[_fail] = refuse_check
+TABLE.functions[_holds] = check
 
 
 def _always(answer: bool) -> Callable[..., bool]:

@@ -40,6 +40,7 @@ from .torch_rules import RuleTable, resolve
 _CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.layout)
 _LARGEST_CONSTANT = 1 << 16
 _grad_mode = torch.is_grad_enabled
+_OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 _LARGEST_EXAMPLE = 1 << 22  # elements of tensors made for a call at capture
 
 
@@ -249,6 +250,12 @@ def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     if call.function.__name__ == "binary_cross_entropy" and len({ref.shape for ref in opening.refs}) > 1:
         raise Unsupported("torch.binary_cross_entropy of tensors of several shapes")
     numbers = [_size(n, sizes) for n in opening.numbers]
+    if isinstance(call.function, _OPERATORS):
+        call.unsure = True
+        try:  # not with memory: it may be code of the program, which says what it gives by another function
+            return _tried_on(call, opening, sizes, numbers, "meta")
+        except NotImplementedError as error:
+            raise Unsupported(f"an operator of which no result is known without data: {error}") from None
     if call.function.__name__ in TRANSFORMS or any(ref.dtype.is_complex for ref in opening.refs):
         return _tried_on(call, opening, sizes, numbers, "cpu")
     call.unsure = any(map(_is_arranged, opening.refs))

@@ -101,6 +101,12 @@ def full(
     return filled(tx, sizes_of((size,)), fill_value, wanted)
 
 
+@TABLE.function("scalar_tensor")
+def scalar_tensor(tx: TraceContext, s: object, *, dtype: object = None, **keywords: object) -> ArrayRef:
+    check_placement(tx, keywords, fresh=True)
+    return filled(tx, (), s, default_dtype() if dtype is None else parse_dtype(dtype))
+
+
 def _like(value: object) -> Any:
     def rule(tx: TraceContext, input: object, *, dtype: object = None, **keywords: object) -> ArrayRef:
         return full_like(tx, input, value, dtype=dtype, **keywords)

@@ -17,6 +17,7 @@ from . import (
     checkpoints,
     complex_numbers,
     gradients,
+    operators,
     optimizers,
     profiling,
     state,
@@ -63,6 +64,7 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
+_CONSTANT_TYPES += (*operators.TYPES, *operators.NAMESPACES)
 _STAND_INS = {
     **attributes.STAND_INS,
     **checkpoints.STAND_INS,
@@ -102,7 +104,7 @@ class TorchFrontend:
             return None
         if rule is not None and getattr(fn, "__module__", "").startswith(__package__):
             return rule  # what functions that stand in for torch's are made of
-        rule = complex_numbers.function_rule(rule, fn)
+        rule = complex_numbers.function_rule(rule, fn) or operators.rule_of(fn)
         return None if rule is None else _wrapped(rule, getattr(fn, "__name__", ""))
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:

@@ -287,7 +287,7 @@ def _of_truths(op: str) -> Callable[..., ArrayRef]:
     return rule
 
 
-TABLE.function("_is_all_true")(_of_truths("reduce_all"))  # how torch.distributions checks arguments
+TABLE.both("_is_all_true")(_of_truths("reduce_all"))  # how torch.distributions checks arguments
 TABLE.function("_is_any_true")(_of_truths("reduce_any"))
 
 

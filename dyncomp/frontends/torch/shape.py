@@ -13,7 +13,7 @@ from ...symbolic.integers import Dim, SymInt, product, same
 from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
-from .formats import is_channels_last
+from .formats import is_channels_last, is_channels_last_3d
 from .gradients import detached, is_on, requires
 from .library import torch
 from .operands import (
@@ -480,8 +480,8 @@ def cat(
     found = _joined(tx, shaped, axis_of(dim if axis is None else axis, shaped[0].ndim), refs)
     if all(is_channels_last(r.var) for r in refs):
         return tensor(in_order(tx, found.var, (0, 2, 3, 1)))
-    if shaped[0].ndim == 5 and not any(is_c_contiguous(r.shape, r.strides) for r in shaped):
-        raise Unsupported("cat of volumes that may be channels-last")
+    if all(is_channels_last_3d(r.var) for r in refs):
+        return tensor(in_order(tx, found.var, (0, 2, 3, 4, 1)))
     return found
 
 

@@ -146,6 +146,7 @@ PLAIN = {
         torch.arange(0, 1, 0.25),
     ),
     "creation": lambda: (torch.zeros(2, 3), torch.ones((4,)), torch.full((2, 2), 3), torch.full((2,), 1.5)),
+    "scalar tensors": lambda: (torch.scalar_tensor(3), torch.scalar_tensor(2, dtype=torch.int64)),
     "tensor": lambda: (torch.tensor(3.0), torch.tensor([1, 2]), torch.tensor([[1.0, 2], [3, 4]])),
     "promotion": lambda x, i: (x[0, :4] + i, i * 0.5, i + True, i / 2, torch.exp(i), i.float().mean()),
     "0-d-promotion": lambda x: (x + torch.tensor(1.0, dtype=torch.float64), x > torch.tensor(1)),

@@ -495,3 +495,29 @@ def test_arrays_of_twenty_numbers_on_the_stack(rows):
     x = torch.randn(rows, 20, 16)
     with torch.no_grad():
         torch.testing.assert_close(dyncomp.compile(model)(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+_WAYS = {
+    "topk": lambda s, v: v.gather(-1, s.topk(2, -1).indices),
+    "argmax": lambda s, v: v.gather(-1, s.argmax(-1, keepdim=True)),
+    "mask": lambda s, v: v.masked_fill(s > 0, 0.0),
+    "scatter": lambda s, v: v * torch.zeros_like(v).scatter_(-1, s.topk(2, -1).indices, 1.0),
+    "values": lambda s, v: v.gather(-1, s.topk(2, -1).indices) * s.topk(2, -1).values,
+}
+
+
+@pytest.mark.parametrize("name", _WAYS)
+def test_what_only_chooses_has_no_gradient(name):
+    """Not even zeros: the parameters of a router of which only the indices are used."""
+
+    def f(x, w, v):
+        return _WAYS[name](torch.relu(x @ w), v)
+
+    x, w, v = torch.randn(4, 6), torch.randn(6, 6, requires_grad=True), torch.randn(4, 6, requires_grad=True)
+    f(x, w, v).sum().backward()
+    expected, w.grad, v.grad = (w.grad, v.grad), None, None
+    dyncomp.compile(f, backend="eager", fullgraph=True)(x, w, v).sum().backward()
+    assert (w.grad is None) == (expected[0] is None) == (name != "values")
+    for found, wanted in zip((w.grad, v.grad), expected):
+        if wanted is not None:
+            torch.testing.assert_close(found, wanted)

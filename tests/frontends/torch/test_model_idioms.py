@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -406,3 +407,55 @@ def test_batch_norm_of_batches_that_change():
     assert dyncomp.stats()["breaks"] == before["breaks"]
     with pytest.raises(ValueError, match="more than 1 value per channel"):
         compiled(torch.randn(1, 4))
+
+
+def test_a_scalar_of_numpy_that_is_known_at_capture():
+    def f(x, width):
+        x = x * 1
+        x *= np.sqrt(width)
+        return x + np.sqrt(width) * x
+
+    x = torch.ones(3)
+    assert torch.equal(dyncomp.compile(f, fullgraph=True)(x, 16), f(x, 16))
+
+
+def test_a_text_of_a_number_that_only_an_error_needs():
+    """It is made when it is used, of the number as it was."""
+
+    def f(x, least):
+        count = (x > least).sum()
+        text = f"only {count} of {x.sum():.3f}"
+        torch._check_tensor_all(count > 1)
+        return x * count, text
+
+    x = torch.arange(5.0, requires_grad=True)
+    compiled = dyncomp.compile(f, fullgraph=True)
+    found, expected = compiled(x, 1), f(x, 1)
+    assert found[1] == expected[1] and torch.equal(found[0], expected[0])
+    with pytest.raises(RuntimeError, match="Expected cond to be True"):
+        compiled(x, 3.5)
+
+
+def test_a_long_loop_within_layers():
+    """Iterations of a layer are unrolled however many nodes the layers before it have made."""
+
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            for _ in range(19):
+                x = x / (x.sum(-1, keepdim=True) + 1)
+                x = x / (x.sum(-2, keepdim=True) + 1)
+            return x
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList(Layer() for _ in range(12))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    model, x = Model(), torch.rand(4, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(dyncomp.compile(model, backend="eager", fullgraph=True)(x), model(x))
