@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import random
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -128,6 +129,20 @@ def error(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float((mine - theirs).abs().max()) / max(float(theirs.abs().max()), 1e-30)
 
 
+def duplicate(module: Any) -> Any:
+    """A copy, also of modules that keep results of their last call (those of "weight_norm", losses)."""
+    memo: dict[int, Any] = {}
+    for each in module.modules():
+        kept = list(vars(each).values())
+        while kept:
+            x = kept.pop()
+            if isinstance(x, (list, tuple)):
+                kept.extend(x)
+            elif isinstance(x, torch.Tensor) and not x.is_leaf:
+                memo[id(x)] = x.detach().clone()
+    return copy.deepcopy(module, memo)
+
+
 def loss_of(result: Any) -> torch.Tensor | None:
     """A number that all of a result that has gradients takes part in."""
     total = None
@@ -174,9 +189,9 @@ def check(case: Case, backend: str = "inductor", training: bool = True) -> Verdi
         torch.manual_seed(0)
         module, args, kwargs = case.build()
         reference = module.eval()
-        with torch.no_grad():  # what is said once, or cached at a first call, is by now
-            getattr(copy.deepcopy(reference), case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
-        original = copy.deepcopy(reference)
+        with torch.set_grad_enabled(case.grad):  # what is said once, or cached at a first call, is by now
+            getattr(duplicate(reference), case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        original = duplicate(reference)
     except Exception as failure:  # noqa: BLE001  (eager torch's own, or the package's)
         verdict.skipped = f"{type(failure).__name__}: {failure}"[:200]
         return verdict
@@ -193,41 +208,46 @@ def check(case: Case, backend: str = "inductor", training: bool = True) -> Verdi
 
 def inference(verdict: Verdict, case: Case, model: Any, reference: Any, args: Any, kwargs: Any) -> None:
     def both(args: Any, kwargs: Any) -> dict[str, Any]:
+        before = duplicate(reference)
         torch.manual_seed(1)
-        expected = getattr(reference, case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        random.seed(1)
+        with torch.set_grad_enabled(case.grad):
+            expected = getattr(reference, case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
         torch.manual_seed(1)
+        random.seed(1)
         given = copy.deepcopy((args, kwargs))
-        found, made, seconds = counted(lambda: getattr(model, case.method)(*given[0], **given[1]))
+        with torch.set_grad_enabled(case.grad):
+            found, made, seconds = counted(lambda: getattr(model, case.method)(*given[0], **given[1]))
         verdict.seconds = verdict.seconds or seconds
         said = difference(found, expected)
-        if "off by" in said and rounding(found, expected, case.method, reference, args, kwargs, 1):
+        if "off by" in said and rounding(found, expected, case.method, before, args, kwargs, 1):
             said = ""
         verdict.wrong = verdict.wrong or said
         return made
 
-    with torch.no_grad():
-        made = both(args, kwargs)
-        verdict.graphs, verdict.breaks, verdict.plain = made["graphs"], made["breaks"], made["frames_skipped"]
-        verdict.fallbacks = made["fallbacks"]
-        verdict.again = both(args, kwargs)["graphs"]
-        tensors = [x for _, x in leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.ndim]
-        if verdict.wrong or not tensors or case.method != "forward":
+    made = both(args, kwargs)
+    verdict.graphs, verdict.breaks, verdict.plain = made["graphs"], made["breaks"], made["frames_skipped"]
+    verdict.fallbacks = made["fallbacks"]
+    verdict.again = both(args, kwargs)["graphs"]
+    tensors = [x for _, x in leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.ndim]
+    if verdict.wrong or not tensors or case.method != "forward":
+        return
+    for k, size in enumerate(_SIZES):
+        others = resized((args, kwargs), tensors[0].shape[0], size)
+        try:
+            with torch.set_grad_enabled(case.grad):
+                duplicate(reference)(*copy.deepcopy(others[0]), **copy.deepcopy(others[1]))
+        except Exception:  # noqa: BLE001  (a model for one batch size)
             return
-        for k, size in enumerate(_SIZES):
-            others = resized((args, kwargs), tensors[0].shape[0], size)
-            try:
-                reference(*copy.deepcopy(others[0]), **copy.deepcopy(others[1]))
-            except Exception:  # noqa: BLE001  (a model for one batch size)
-                return
-            made = both(*others)
-            verdict.again += made["graphs"] if k else 0
+        made = both(*others)
+        verdict.again += made["graphs"] if k else 0
 
 
 def train(verdict: Verdict, model: Any, reference: Any, args: Any, kwargs: Any) -> None:
     """Two steps in training mode, with eager's random numbers."""
     model.train()
     reference.train()
-    probe = copy.deepcopy(reference)
+    probe = duplicate(reference)
     try:
         torch.manual_seed(2)
         loss = loss_of(probe(*copy.deepcopy(args), **copy.deepcopy(kwargs)))
@@ -236,13 +256,15 @@ def train(verdict: Verdict, model: Any, reference: Any, args: Any, kwargs: Any) 
         loss.backward()
     except Exception:  # noqa: BLE001  (a model that eager does not train)
         return
-    start = copy.deepcopy(reference)
+    start = duplicate(reference)
     for step in range(2):
-        exact = copy.deepcopy(reference)
+        exact = duplicate(reference)
         torch.manual_seed(2)
+        random.seed(2)
         expected = reference(*copy.deepcopy(args), **copy.deepcopy(kwargs))
         loss_of(expected).backward()
         torch.manual_seed(2)
+        random.seed(2)
         given = copy.deepcopy((args, kwargs))
         found, made, seconds = counted(lambda given=given: model(*given[0], **given[1]))
         if not step:
@@ -280,9 +302,10 @@ def moved_alike(found: Any, expected: Any, start: Any, args: Any, kwargs: Any) -
 
 def exactly(method: str, module: Any, args: Any, kwargs: Any, seed: int) -> tuple[Any, Any]:
     """The module in double precision, and what it gives."""
-    exact = copy.deepcopy(module).double()
+    exact = duplicate(module).double()
     exact.zero_grad()
     torch.manual_seed(seed)
+    random.seed(seed)
     return exact, getattr(exact, method)(*doubles(args), **doubles(kwargs))
 
 
@@ -338,10 +361,10 @@ def trained(model: Any, reference: Any, before: Any, args: Any, kwargs: Any) -> 
 
 
 def same_in_double(module: Any, args: Any, kwargs: Any) -> bool:
-    """Whether the gradients are eager's where rounding errors are too small to move an element across a kink."""
-    exact = copy.deepcopy(module).double()
+    """Whether gradients are eager's where rounding errors are too small to move an element across a kink."""
+    exact = duplicate(module).double()
     exact.zero_grad()
-    pair = [dyncomp.compile(copy.deepcopy(exact)), exact]
+    pair = [dyncomp.compile(duplicate(exact)), exact]
     for each in pair:
         torch.manual_seed(2)
         loss_of(each(*doubles(args), **doubles(kwargs))).backward()

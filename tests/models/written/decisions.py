@@ -87,7 +87,13 @@ class C51(nn.Module):
 
     def __init__(self, n_actions=2, atoms=5, v_min=-2.0, v_max=2.0):
         super().__init__()
-        self.net, self.n, self.atoms, self.v_min, self.v_max = nn.Linear(4, n_actions * atoms), n_actions, atoms, v_min, v_max
+        self.net, self.n, self.atoms, self.v_min, self.v_max = (
+            nn.Linear(4, n_actions * atoms),
+            n_actions,
+            atoms,
+            v_min,
+            v_max,
+        )
         self.register_buffer("support", torch.linspace(v_min, v_max, atoms))
         self.delta = (v_max - v_min) / (atoms - 1)
 
@@ -97,7 +103,9 @@ class C51(nn.Module):
             p2 = self.net(s2).view(b, self.n, self.atoms).softmax(-1)
             best = (p2 * self.support).sum(-1).argmax(1)
             p2 = p2[range(b), best] if isinstance(b, int) else p2
-            Tz = (r.unsqueeze(1) + (1 - done).unsqueeze(1) * 0.99 * self.support).clamp(self.v_min, self.v_max)
+            Tz = (r.unsqueeze(1) + (1 - done).unsqueeze(1) * 0.99 * self.support).clamp(
+                self.v_min, self.v_max
+            )
             bj = (Tz - self.v_min) / self.delta
             l, u = bj.floor().long(), bj.ceil().long()  # noqa: E741
             l[(u > 0) * (l == u)] -= 1
@@ -133,8 +141,12 @@ class Policy(nn.Module):
 class PPOAgent(nn.Module):
     def __init__(self):
         super().__init__()
-        self.critic = nn.Sequential(layer_init(nn.Linear(4, 8)), nn.Tanh(), layer_init(nn.Linear(8, 1), std=1.0))
-        self.actor = nn.Sequential(layer_init(nn.Linear(4, 8)), nn.Tanh(), layer_init(nn.Linear(8, 2), std=0.01))
+        self.critic = nn.Sequential(
+            layer_init(nn.Linear(4, 8)), nn.Tanh(), layer_init(nn.Linear(8, 1), std=1.0)
+        )
+        self.actor = nn.Sequential(
+            layer_init(nn.Linear(4, 8)), nn.Tanh(), layer_init(nn.Linear(8, 2), std=0.01)
+        )
 
     def get_action_and_value(self, x, action=None):
         logits = self.actor(x)
@@ -156,7 +168,9 @@ class PPOLoss(PPOAgent):
             approx_kl = ((ratio - 1) - logratio).mean()
         if norm_adv:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        pg_loss = torch.max(-advantages * ratio, -advantages * torch.clamp(ratio, 1 - clip_coef, 1 + clip_coef)).mean()
+        pg_loss = torch.max(
+            -advantages * ratio, -advantages * torch.clamp(ratio, 1 - clip_coef, 1 + clip_coef)
+        ).mean()
         newvalue = newvalue.view(-1)
         v_clipped = values + torch.clamp(newvalue - values, -clip_coef, clip_coef)
         v_loss = 0.5 * torch.max((newvalue - returns) ** 2, (v_clipped - returns) ** 2).mean()
@@ -181,7 +195,11 @@ class ContinuousPPO(nn.Module):
 class SACActor(nn.Module):
     def __init__(self, action_scale=2.0):
         super().__init__()
-        self.linear1, self.mean_linear, self.log_std_linear = nn.Linear(4, 8), nn.Linear(8, 2), nn.Linear(8, 2)
+        self.linear1, self.mean_linear, self.log_std_linear = (
+            nn.Linear(4, 8),
+            nn.Linear(8, 2),
+            nn.Linear(8, 2),
+        )
         self.action_scale, self.action_bias = torch.tensor(action_scale), torch.tensor(0.0)
 
     def forward(self, state):
@@ -342,7 +360,12 @@ class OptionCritic(nn.Module):
 class DecisionTransformer(nn.Module):
     def __init__(self, d=8):
         super().__init__()
-        self.er, self.es, self.ea, self.et = nn.Linear(1, d), nn.Linear(4, d), nn.Linear(2, d), nn.Embedding(10, d)
+        self.er, self.es, self.ea, self.et = (
+            nn.Linear(1, d),
+            nn.Linear(4, d),
+            nn.Linear(2, d),
+            nn.Embedding(10, d),
+        )
         self.block = nn.TransformerEncoderLayer(d, 2, 16, 0.0, batch_first=True)
         self.ln, self.out, self.d = nn.LayerNorm(d), nn.Linear(d, 2), d
 
@@ -369,7 +392,11 @@ CASES = [
     of("dueling_dqn", DuelingDQN, o),
     of("dueling_dqn_act", DuelingDQN, o, method="act"),
     of("noisy_linear", NoisyLinear, o),
-    of("c51", C51, lambda: (o(), torch.tensor([0, 1, 1, 0]), torch.randn(4), o(), torch.tensor([0.0, 1, 0, 0]))),
+    of(
+        "c51",
+        C51,
+        lambda: (o(), torch.tensor([0, 1, 1, 0]), torch.randn(4), o(), torch.tensor([0.0, 1, 0, 0])),
+    ),
     of("policy", Policy, o),
     of("policy_select", Policy, lambda: torch.randn(4), method="select_action"),
     of("ppo_agent", PPOAgent, o),
@@ -388,6 +415,11 @@ CASES = [
     of(
         "decision_transformer",
         DecisionTransformer,
-        lambda: (torch.randn(2, 3, 1), torch.randn(2, 3, 4), torch.randn(2, 3, 2), torch.arange(3).repeat(2, 1)),
+        lambda: (
+            torch.randn(2, 3, 1),
+            torch.randn(2, 3, 4),
+            torch.randn(2, 3, 2),
+            torch.arange(3).repeat(2, 1),
+        ),
     ),
 ]

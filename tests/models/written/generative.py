@@ -158,9 +158,13 @@ class VectorQuantizerEMA(nn.Module):
         encodings = F.one_hot(idx, self.K).type(flat.dtype)
         quantized = (encodings @ self._embedding.weight).view(inputs.shape)
         if self.training:
-            self._ema_cluster_size = self._ema_cluster_size * self._decay + (1 - self._decay) * torch.sum(encodings, 0)
+            self._ema_cluster_size = self._ema_cluster_size * self._decay + (1 - self._decay) * torch.sum(
+                encodings, 0
+            )
             n = torch.sum(self._ema_cluster_size.data)
-            self._ema_cluster_size = (self._ema_cluster_size + self._epsilon) / (n + self.K * self._epsilon) * n
+            self._ema_cluster_size = (
+                (self._ema_cluster_size + self._epsilon) / (n + self.K * self._epsilon) * n
+            )
             dw = torch.matmul(encodings.t(), flat)
             self._ema_w = nn.Parameter(self._ema_w * self._decay + (1 - self._decay) * dw)
             self._embedding.weight = nn.Parameter(self._ema_w / self._ema_cluster_size.unsqueeze(1))
@@ -183,7 +187,11 @@ class EMACodebook(nn.Module):
     def forward(self, input):
         input = self.pre(input)
         flatten = input.reshape(-1, self.dim)
-        dist = flatten.pow(2).sum(1, keepdim=True) - 2 * flatten @ self.embed + self.embed.pow(2).sum(0, keepdim=True)
+        dist = (
+            flatten.pow(2).sum(1, keepdim=True)
+            - 2 * flatten @ self.embed
+            + self.embed.pow(2).sum(0, keepdim=True)
+        )
         _, embed_ind = (-dist).max(1)
         embed_onehot = F.one_hot(embed_ind, self.n_embed).type(flatten.dtype)
         embed_ind = embed_ind.view(*input.shape[:-1])
@@ -307,11 +315,15 @@ class ResnetGenerator(nn.Module):
 
     def __init__(self, ngf=4):
         super().__init__()
-        self.head = nn.Sequential(nn.ReflectionPad2d(3), nn.Conv2d(3, ngf, 7), nn.InstanceNorm2d(ngf), nn.ReLU(True))
+        self.head = nn.Sequential(
+            nn.ReflectionPad2d(3), nn.Conv2d(3, ngf, 7), nn.InstanceNorm2d(ngf), nn.ReLU(True)
+        )
         self.block = nn.Sequential(
             nn.ReflectionPad2d(1), nn.Conv2d(ngf, ngf, 3), nn.InstanceNorm2d(ngf, affine=True), nn.ReLU(True)
         )
-        self.up = nn.Sequential(nn.ConvTranspose2d(ngf, 3, 3, stride=2, padding=1, output_padding=1), nn.Tanh())
+        self.up = nn.Sequential(
+            nn.ConvTranspose2d(ngf, 3, 3, stride=2, padding=1, output_padding=1), nn.Tanh()
+        )
 
     def forward(self, x):
         x = self.head(x)
@@ -347,7 +359,12 @@ class ModulatedConv2d(nn.Module):
 
     def __init__(self, in_channel=4, out_channel=6, kernel_size=3, style_dim=5, demodulate=True):
         super().__init__()
-        self.eps, self.kernel_size, self.in_channel, self.out_channel = 1e-8, kernel_size, in_channel, out_channel
+        self.eps, self.kernel_size, self.in_channel, self.out_channel = (
+            1e-8,
+            kernel_size,
+            in_channel,
+            out_channel,
+        )
         self.scale, self.padding = 1 / math.sqrt(in_channel * kernel_size**2), kernel_size // 2
         self.weight = nn.Parameter(torch.randn(1, out_channel, in_channel, kernel_size, kernel_size))
         self.modulation, self.demodulate = EqualLinear(style_dim, in_channel, bias_init=1), demodulate
@@ -609,13 +626,20 @@ class ResBlock(TimestepBlock):
     def __init__(self, channels, emb_channels, out_channels, use_scale_shift_norm=True, dropout=0.1):
         super().__init__()
         self.use_scale_shift_norm = use_scale_shift_norm
-        self.in_layers = nn.Sequential(GroupNorm32(4, channels), nn.SiLU(), nn.Conv2d(channels, out_channels, 3, padding=1))
+        self.in_layers = nn.Sequential(
+            GroupNorm32(4, channels), nn.SiLU(), nn.Conv2d(channels, out_channels, 3, padding=1)
+        )
         out = 2 * out_channels if use_scale_shift_norm else out_channels
         self.emb_layers = nn.Sequential(nn.SiLU(), nn.Linear(emb_channels, out))
         self.out_layers = nn.Sequential(
-            GroupNorm32(4, out_channels), nn.SiLU(), nn.Dropout(p=dropout), nn.Conv2d(out_channels, out_channels, 3, padding=1)
+            GroupNorm32(4, out_channels),
+            nn.SiLU(),
+            nn.Dropout(p=dropout),
+            nn.Conv2d(out_channels, out_channels, 3, padding=1),
         )
-        self.skip_connection = nn.Identity() if out_channels == channels else nn.Conv2d(channels, out_channels, 1)
+        self.skip_connection = (
+            nn.Identity() if out_channels == channels else nn.Conv2d(channels, out_channels, 1)
+        )
 
     def forward(self, x, emb):
         h = self.in_layers(x)
@@ -664,7 +688,9 @@ class DiffusionUNet(nn.Module):
         self.middle_block = TimestepEmbedSequential(ResBlock(ch, ch * 4, ch, **kw), QKVAttention(ch))
         self.output_blocks = nn.ModuleList(
             [
-                TimestepEmbedSequential(ResBlock(2 * ch, ch * 4, ch, **kw), nn.Upsample(scale_factor=2, mode="nearest")),
+                TimestepEmbedSequential(
+                    ResBlock(2 * ch, ch * 4, ch, **kw), nn.Upsample(scale_factor=2, mode="nearest")
+                ),
                 TimestepEmbedSequential(ResBlock(2 * ch, ch * 4, ch, **kw)),
                 TimestepEmbedSequential(ResBlock(2 * ch, ch * 4, ch, **kw)),
             ]
@@ -736,13 +762,18 @@ class GaussianDiffusion(nn.Module):
     @torch.no_grad()
     def sample(self, shape):
         img = torch.randn(shape)
-        for i in reversed(range(0, self.num_timesteps)):
+        for i in reversed(range(self.num_timesteps)):
             t = torch.full((shape[0],), i, dtype=torch.long)
             eps = self.model(img, t)
             mean = extract(self.sqrt_recip_alphas, t, shape) * (
-                img - extract(self.betas, t, shape) * eps / extract(self.sqrt_one_minus_alphas_cumprod, t, shape)
+                img
+                - extract(self.betas, t, shape) * eps / extract(self.sqrt_one_minus_alphas_cumprod, t, shape)
             )
-            img = mean if i == 0 else mean + extract(self.posterior_variance, t, shape).sqrt() * torch.randn_like(img)
+            img = (
+                mean
+                if i == 0
+                else mean + extract(self.posterior_variance, t, shape).sqrt() * torch.randn_like(img)
+            )
         return img
 
 
@@ -756,11 +787,15 @@ class DiTBlock(nn.Module):
         self.norm1 = nn.LayerNorm(hidden_size, elementwise_affine=False, eps=1e-6)
         self.attn = nn.MultiheadAttention(hidden_size, num_heads, batch_first=True)
         self.norm2 = nn.LayerNorm(hidden_size, elementwise_affine=False, eps=1e-6)
-        self.mlp = nn.Sequential(nn.Linear(hidden_size, 32), nn.GELU(approximate="tanh"), nn.Linear(32, hidden_size))
+        self.mlp = nn.Sequential(
+            nn.Linear(hidden_size, 32), nn.GELU(approximate="tanh"), nn.Linear(32, hidden_size)
+        )
         self.adaLN_modulation = nn.Sequential(nn.SiLU(), nn.Linear(hidden_size, 6 * hidden_size))
 
     def forward(self, x, c):
-        shift_msa, scale_msa, gate_msa, shift_mlp, scale_mlp, gate_mlp = self.adaLN_modulation(c).chunk(6, dim=1)
+        shift_msa, scale_msa, gate_msa, shift_mlp, scale_mlp, gate_mlp = self.adaLN_modulation(c).chunk(
+            6, dim=1
+        )
         h = modulate(self.norm1(x), shift_msa, scale_msa)
         x = x + gate_msa.unsqueeze(1) * self.attn(h, h, h, need_weights=False)[0]
         return x + gate_mlp.unsqueeze(1) * self.mlp(modulate(self.norm2(x), shift_mlp, scale_mlp))
@@ -829,7 +864,11 @@ class RBM(nn.Module):
     def __init__(self, n_vis=8, n_hin=5, k=2):
         super().__init__()
         self.W = nn.Parameter(torch.randn(n_hin, n_vis) * 1e-2)
-        self.v_bias, self.h_bias, self.k = nn.Parameter(torch.zeros(n_vis)), nn.Parameter(torch.zeros(n_hin)), k
+        self.v_bias, self.h_bias, self.k = (
+            nn.Parameter(torch.zeros(n_vis)),
+            nn.Parameter(torch.zeros(n_hin)),
+            k,
+        )
 
     def sample_from_p(self, p):
         return F.relu(torch.sign(p - torch.rand(p.size())))
@@ -868,7 +907,9 @@ class PixelCNN(nn.Module):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(
-            self.MaskedConv2d("A", 1, 4, 7, 1, 3, bias=False), nn.ReLU(True), self.MaskedConv2d("B", 4, 4, 3, 1, 1)
+            self.MaskedConv2d("A", 1, 4, 7, 1, 3, bias=False),
+            nn.ReLU(True),
+            self.MaskedConv2d("B", 4, 4, 3, 1, 1),
         )
 
     def forward(self, x):
@@ -899,7 +940,11 @@ CASES = [
     of("modulated_conv", ModulatedConv2d, lambda: (torch.randn(2, 4, 6, 6), torch.randn(2, 5))),
     of("minibatch_stddev", MinibatchStddev, lambda: torch.randn(2, 3, 4, 4)),
     of("sagan_attention", SelfAttentionGAN, lambda: torch.randn(2, 8, 4, 4)),
-    of("conditional_batch_norm", ConditionalBatchNorm2d, lambda: (torch.randn(2, 4, 3, 3), torch.tensor([0, 2]))),
+    of(
+        "conditional_batch_norm",
+        ConditionalBatchNorm2d,
+        lambda: (torch.randn(2, 4, 3, 3), torch.tensor([0, 2])),
+    ),
     of("real_nvp", RealNVP, lambda: torch.randn(2, 4)),
     of("glow", Glow, lambda: torch.randn(2, 1, 4, 4)),
     of("made", MADE, lambda: torch.randn(2, 4)),
@@ -918,7 +963,7 @@ CASES = [
     of("edm_loss", EDMPrecond, lambda: torch.randn(2, 3, 6, 6)),
     of("flow_matching", FlowMatching, lambda: torch.randn(4, 2)),
     of("flow_matching_sample", FlowMatching, lambda: torch.randn(4, 2), method="sample"),
-    of("gradient_penalty", GradientPenalty, lambda: two(3, 4)),
+    of("gradient_penalty", GradientPenalty, lambda: two(3, 4), grad=True),
     of("rbm", RBM, lambda: (torch.rand(3, 8) > 0.5).float()),
     of("pixel_cnn", PixelCNN, lambda: torch.rand(2, 1, 8, 8)),
 ]

@@ -110,7 +110,10 @@ class EdgeGAT(nn.Module):
     def __init__(self, n=5, out=4, heads=2):
         super().__init__()
         self.lin, self.heads, self.out = nn.Linear(n, heads * out, bias=False), heads, out
-        self.src, self.dst = nn.Parameter(torch.randn(1, heads, out)), nn.Parameter(torch.randn(1, heads, out))
+        self.src, self.dst = (
+            nn.Parameter(torch.randn(1, heads, out)),
+            nn.Parameter(torch.randn(1, heads, out)),
+        )
 
     def edge_softmax(self, scores, trg_index, num_nodes):
         scores = (scores - scores.max()).exp()
@@ -155,7 +158,9 @@ class EGNN(nn.Module):
         radial = torch.sum(coord_diff**2, 1).unsqueeze(1)
         edge_feat = self.edge_mlp(torch.cat([h[row], h[col], radial], dim=1))
         coord = coord + scatter_mean(coord_diff * self.coord_mlp(edge_feat), row, dim_size=coord.size(0))
-        agg = h.new_zeros(h.size(0), edge_feat.size(1)).scatter_add_(0, row[:, None].expand(-1, edge_feat.size(1)), edge_feat)
+        agg = h.new_zeros(h.size(0), edge_feat.size(1)).scatter_add_(
+            0, row[:, None].expand(-1, edge_feat.size(1)), edge_feat
+        )
         return h + self.node_mlp(torch.cat([h, agg], dim=1)), coord
 
 
@@ -168,7 +173,9 @@ class GraphSAGE(nn.Module):
         src, dst = edge_index
         index = dst[:, None].expand(-1, x.shape[1])
         if self.aggr == "max":
-            agg = torch.full_like(x, float("-inf")).scatter_reduce(0, index, x[src], reduce="amax", include_self=True)
+            agg = torch.full_like(x, float("-inf")).scatter_reduce(
+                0, index, x[src], reduce="amax", include_self=True
+            )
             agg = torch.where(torch.isinf(agg), torch.zeros_like(agg), agg)
         else:
             agg = torch.zeros_like(x).scatter_reduce(0, index, x[src], reduce=self.aggr, include_self=False)
@@ -313,7 +320,9 @@ class EdgeConv(nn.Module):
     def __init__(self, k=3):
         super().__init__()
         self.k = k
-        self.conv = nn.Sequential(nn.Conv2d(6, 8, 1, bias=False), nn.BatchNorm2d(8), nn.LeakyReLU(negative_slope=0.2))
+        self.conv = nn.Sequential(
+            nn.Conv2d(6, 8, 1, bias=False), nn.BatchNorm2d(8), nn.LeakyReLU(negative_slope=0.2)
+        )
 
     def forward(self, x):
         batch_size, num_dims, num_points = x.size()
@@ -495,7 +504,12 @@ class TreeLSTM(nn.Module):
 
     def __init__(self, vocab=10, h=5):
         super().__init__()
-        self.emb, self.iou, self.f, self.u = nn.Embedding(vocab, h), nn.Linear(h, 3 * h), nn.Linear(h, h), nn.Linear(h, h)
+        self.emb, self.iou, self.f, self.u = (
+            nn.Embedding(vocab, h),
+            nn.Linear(h, 3 * h),
+            nn.Linear(h, h),
+            nn.Linear(h, h),
+        )
 
     def node(self, tree, tokens):
         if isinstance(tree, int):

@@ -313,7 +313,12 @@ class LabelSmoothing(nn.Module):
     def __init__(self, size=4, padding_idx=0, smoothing=0.1):
         super().__init__()
         self.criterion = nn.KLDivLoss(reduction="sum")
-        self.padding_idx, self.confidence, self.smoothing, self.size = padding_idx, 1.0 - smoothing, smoothing, size
+        self.padding_idx, self.confidence, self.smoothing, self.size = (
+            padding_idx,
+            1.0 - smoothing,
+            smoothing,
+            size,
+        )
         self.true_dist = None
 
     def forward(self, x, target):
@@ -356,7 +361,9 @@ class CTC(nn.Module):
 class SSIM(nn.Module):
     def __init__(self, window_size=5, channel=3):
         super().__init__()
-        g = torch.Tensor([math.exp(-((x - window_size // 2) ** 2) / float(2 * 1.5**2)) for x in range(window_size)])
+        g = torch.Tensor(
+            [math.exp(-((x - window_size // 2) ** 2) / float(2 * 1.5**2)) for x in range(window_size)]
+        )
         g = (g / g.sum()).unsqueeze(1)
         w = g.mm(g.t()).float().unsqueeze(0).unsqueeze(0)
         self.window_size, self.channel = window_size, channel
@@ -427,7 +434,10 @@ def bbox_iou(box1, box2, GIoU=False, DIoU=False, CIoU=False, eps=1e-7):
     union = w1 * h1 + w2 * h2 - inter + eps
     iou = inter / union
     if CIoU or DIoU or GIoU:
-        cw, ch = torch.max(b1_x2, b2_x2) - torch.min(b1_x1, b2_x1), torch.max(b1_y2, b2_y2) - torch.min(b1_y1, b2_y1)
+        cw, ch = (
+            torch.max(b1_x2, b2_x2) - torch.min(b1_x1, b2_x1),
+            torch.max(b1_y2, b2_y2) - torch.min(b1_y1, b2_y1),
+        )
         if CIoU or DIoU:
             c2 = cw**2 + ch**2 + eps
             rho2 = ((b2_x1 + b2_x2 - b1_x1 - b1_x2) ** 2 + (b2_y1 + b2_y2 - b1_y1 - b1_y2) ** 2) / 4
@@ -469,7 +479,9 @@ class Uncertainty(nn.Module):
 
 class PolyLoss(nn.Module):
     def forward(self, logits, labels, epsilon=2.0):
-        labels_onehot = F.one_hot(labels, num_classes=logits.shape[-1]).to(device=logits.device, dtype=logits.dtype)
+        labels_onehot = F.one_hot(labels, num_classes=logits.shape[-1]).to(
+            device=logits.device, dtype=logits.dtype
+        )
         pt = torch.sum(labels_onehot * F.softmax(logits, dim=-1), dim=-1)
         CE = F.cross_entropy(input=logits, target=labels, reduction="none", label_smoothing=0.1)
         return (CE + epsilon * (1 - pt)).mean()

@@ -82,7 +82,10 @@ class LSTMCellByHand(nn.Module):
         bs, seq_sz, _ = x.size()
         hidden_seq = []
         if init_states is None:
-            h_t, c_t = (torch.zeros(bs, self.hidden_size).to(x.device), torch.zeros(bs, self.hidden_size).to(x.device))
+            h_t, c_t = (
+                torch.zeros(bs, self.hidden_size).to(x.device),
+                torch.zeros(bs, self.hidden_size).to(x.device),
+            )
         else:
             h_t, c_t = init_states
         HS = self.hidden_size
@@ -107,7 +110,12 @@ class CellStack(nn.Module):
 
     def __init__(self, n=4, h=6, steps=3):
         super().__init__()
-        self.lstm, self.gru, self.norm, self.steps = nn.LSTMCell(n, h), nn.GRUCell(h, h), nn.LayerNorm(h), steps
+        self.lstm, self.gru, self.norm, self.steps = (
+            nn.LSTMCell(n, h),
+            nn.GRUCell(h, h),
+            nn.LayerNorm(h),
+            steps,
+        )
         self.out = nn.Linear(h, n)
 
     def forward(self, input, future=2):
@@ -164,7 +172,9 @@ class Seq2Seq(nn.Module):
         decoder_outputs, attentions = [], []
         use_teacher_forcing = True if random.random() < self.ratio else False
         for i in range(self.MAX_LENGTH):
-            decoder_output, decoder_hidden, w = self.forward_step(decoder_input, decoder_hidden, encoder_outputs)
+            decoder_output, decoder_hidden, w = self.forward_step(
+                decoder_input, decoder_hidden, encoder_outputs
+            )
             decoder_outputs.append(decoder_output)
             attentions.append(w)
             if target_tensor is not None and use_teacher_forcing:
@@ -191,7 +201,9 @@ class LuongDecoder(nn.Module):
             return torch.sum(hidden * encoder_outputs, dim=2)
         if self.method == "general":
             return torch.sum(hidden * self.attn(encoder_outputs), dim=2)
-        energy = self.attn(torch.cat((hidden.expand(encoder_outputs.size(0), -1, -1), encoder_outputs), 2)).tanh()
+        energy = self.attn(
+            torch.cat((hidden.expand(encoder_outputs.size(0), -1, -1), encoder_outputs), 2)
+        ).tanh()
         return torch.sum(self.v * energy, dim=2)
 
     def forward(self, step, last_hidden, encoder_outputs):
@@ -214,7 +226,9 @@ class CRF(nn.Module):
         super().__init__()
         self.num_tags = num_tags
         self.emit = nn.Linear(feats, num_tags)
-        self.start_transitions, self.end_transitions = (nn.Parameter(torch.randn(num_tags) * 0.1) for _ in range(2))
+        self.start_transitions, self.end_transitions = (
+            nn.Parameter(torch.randn(num_tags) * 0.1) for _ in range(2)
+        )
         self.transitions = nn.Parameter(torch.randn(num_tags, num_tags) * 0.1)
 
     def _compute_score(self, emissions, tags, mask):
@@ -279,7 +293,9 @@ class TemporalBlock(nn.Module):
     def __init__(self, n_inputs, n_outputs, kernel_size, dilation, dropout=0.2):
         super().__init__()
         padding = (kernel_size - 1) * dilation
-        self.conv1 = weight_norm(nn.Conv1d(n_inputs, n_outputs, kernel_size, padding=padding, dilation=dilation))
+        self.conv1 = weight_norm(
+            nn.Conv1d(n_inputs, n_outputs, kernel_size, padding=padding, dilation=dilation)
+        )
         self.net = nn.Sequential(self.conv1, Chomp1d(padding), nn.ReLU(), nn.Dropout(dropout))
         self.downsample = nn.Conv1d(n_inputs, n_outputs, 1) if n_inputs != n_outputs else None
         self.relu = nn.ReLU()
@@ -310,7 +326,9 @@ class WaveNet(nn.Module):
         super().__init__()
         self.start_conv = nn.Conv1d(classes, ch, 1)
         self.dilations = [2**i for _ in range(blocks) for i in range(layers)]
-        mk = lambda k, d, o: nn.ModuleList(nn.Conv1d(ch, o, k, dilation=di if d else 1) for di in self.dilations)  # noqa: E731
+        mk = lambda k, d, o: nn.ModuleList(
+            nn.Conv1d(ch, o, k, dilation=di if d else 1) for di in self.dilations
+        )  # noqa: E731
         self.filter_convs, self.gate_convs = mk(2, True, ch), mk(2, True, ch)
         self.residual_convs, self.skip_convs = mk(1, False, ch), mk(1, False, skip)
         self.end_conv_1, self.end_conv_2 = nn.Conv1d(skip, skip, 1), nn.Conv1d(skip, classes, 1)
@@ -437,7 +455,12 @@ class AttentionPool(nn.Module):
 class PointerNet(nn.Module):
     def __init__(self, h=6):
         super().__init__()
-        self.cell, self.w1, self.w2, self.v = nn.LSTMCell(2, h), nn.Linear(h, h), nn.Linear(h, h), nn.Linear(h, 1)
+        self.cell, self.w1, self.w2, self.v = (
+            nn.LSTMCell(2, h),
+            nn.Linear(h, h),
+            nn.Linear(h, h),
+            nn.Linear(h, 1),
+        )
         self.enc = nn.LSTM(2, h, batch_first=True)
         self.first = nn.Parameter(torch.zeros(2))
 
@@ -539,7 +562,11 @@ CASES = [
     of("cell_stack", CellStack, lambda: torch.randn(2, 4, 4)),
     of("seq2seq_forced", Seq2Seq, lambda: (torch.randint(0, 20, (2, 6)), torch.randint(0, 20, (2, 5)))),
     of("seq2seq_free", lambda: Seq2Seq(ratio=0.0), lambda: torch.randint(0, 20, (2, 6))),
-    of("luong_general", LuongDecoder, lambda: (torch.randn(1, 2, 8), torch.randn(1, 2, 8), torch.randn(5, 2, 8))),
+    of(
+        "luong_general",
+        LuongDecoder,
+        lambda: (torch.randn(1, 2, 8), torch.randn(1, 2, 8), torch.randn(5, 2, 8)),
+    ),
     of(
         "luong_concat",
         lambda: LuongDecoder(method="concat"),

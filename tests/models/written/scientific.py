@@ -35,7 +35,9 @@ class PINN(nn.Module):
         u = self.u(x, t)
         u_t = autograd.grad(u, t, grad_outputs=torch.ones_like(u), retain_graph=True, create_graph=True)[0]
         u_x = autograd.grad(u, x, grad_outputs=torch.ones_like(u), retain_graph=True, create_graph=True)[0]
-        u_xx = autograd.grad(u_x, x, grad_outputs=torch.ones_like(u_x), retain_graph=True, create_graph=True)[0]
+        u_xx = autograd.grad(u_x, x, grad_outputs=torch.ones_like(u_x), retain_graph=True, create_graph=True)[
+            0
+        ]
         f = u_t + u * u_x - self.nu * u_xx
         return torch.mean(f**2)
 
@@ -75,7 +77,9 @@ class SIRENLaplace(SIREN):
         grad = torch.autograd.grad(y, [x], grad_outputs=torch.ones_like(y), create_graph=True)[0]
         div = 0.0
         for i in range(grad.shape[-1]):
-            div += torch.autograd.grad(grad[..., i], x, torch.ones_like(grad[..., i]), create_graph=True)[0][..., i : i + 1]
+            div += torch.autograd.grad(grad[..., i], x, torch.ones_like(grad[..., i]), create_graph=True)[0][
+                ..., i : i + 1
+            ]
         return div
 
 
@@ -161,7 +165,10 @@ class CNF(nn.Module):
             z = z.clone().requires_grad_(True)
             dz = self.net(torch.cat([torch.ones_like(z[:, :1]) * 0.5, z], 1))
             if self.exact:
-                tr = sum(torch.autograd.grad(dz[:, i].sum(), z, create_graph=True)[0][:, i] for i in range(z.shape[1]))
+                tr = sum(
+                    torch.autograd.grad(dz[:, i].sum(), z, create_graph=True)[0][:, i]
+                    for i in range(z.shape[1])
+                )
             else:
                 e = torch.randn_like(z)
                 tr = (torch.autograd.grad(dz, z, e, create_graph=True)[0] * e).sum(1)
@@ -171,7 +178,12 @@ class CNF(nn.Module):
 class SpectralConv2d(nn.Module):
     def __init__(self, in_channels, out_channels, modes1, modes2):
         super().__init__()
-        self.in_channels, self.out_channels, self.modes1, self.modes2 = in_channels, out_channels, modes1, modes2
+        self.in_channels, self.out_channels, self.modes1, self.modes2 = (
+            in_channels,
+            out_channels,
+            modes1,
+            modes2,
+        )
         scale = 1 / (in_channels * out_channels)
         shape = (in_channels, out_channels, modes1, modes2)
         self.weights1 = nn.Parameter(scale * torch.rand(*shape, dtype=torch.cfloat))
@@ -231,7 +243,9 @@ class FNO1d(nn.Module):
         B, C, N = x.shape
         ft = torch.fft.rfft(x, norm="ortho")
         out = torch.zeros(B, C, N // 2 + 1, device=x.device, dtype=torch.cfloat)
-        out[..., : self.modes] = torch.einsum("bix,iox->box", ft[..., : self.modes], torch.view_as_complex(self.weights))
+        out[..., : self.modes] = torch.einsum(
+            "bix,iox->box", ft[..., : self.modes], torch.view_as_complex(self.weights)
+        )
         return torch.fft.irfft(out, n=x.size(-1), norm="ortho")
 
 
@@ -272,10 +286,17 @@ class NeRF(nn.Module):
         self.skips, self.use_viewdirs = skips, use_viewdirs
         self.pts_linears = nn.ModuleList(
             [nn.Linear(self.input_ch, W)]
-            + [nn.Linear(W, W) if i not in self.skips else nn.Linear(W + self.input_ch, W) for i in range(D - 1)]
+            + [
+                nn.Linear(W, W) if i not in self.skips else nn.Linear(W + self.input_ch, W)
+                for i in range(D - 1)
+            ]
         )
         self.views_linears = nn.ModuleList([nn.Linear(self.views_ch + W, W // 2)])
-        self.feature_linear, self.alpha_linear, self.rgb_linear = nn.Linear(W, W), nn.Linear(W, 1), nn.Linear(W // 2, 3)
+        self.feature_linear, self.alpha_linear, self.rgb_linear = (
+            nn.Linear(W, W),
+            nn.Linear(W, 1),
+            nn.Linear(W // 2, 3),
+        )
 
     def forward(self, x, dirs):
         x = torch.cat([self.embedder.embed(x), self.embeddirs.embed(dirs)], -1)
@@ -343,7 +364,9 @@ class VolumeRenderer(nn.Module):
         z_mid = 0.5 * (z_vals[..., 1:] + z_vals[..., :-1])
         z_samples = self.sample_pdf(z_mid, weights[..., 1:-1], self.n_fine).detach()
         z_vals, _ = torch.sort(torch.cat([z_vals, z_samples], -1), -1)
-        rgb, disp, _ = self.raw2outputs(self.net(rays_o[..., None, :] + rays_d[..., None, :] * z_vals[..., None]), z_vals, rays_d)
+        rgb, disp, _ = self.raw2outputs(
+            self.net(rays_o[..., None, :] + rays_d[..., None, :] * z_vals[..., None]), z_vals, rays_d
+        )
         return rgb, disp
 
 
@@ -355,7 +378,9 @@ class HashGrid(nn.Module):
         self.levels, self.log2 = levels, log2_size
         self.embeddings = nn.ModuleList([nn.Embedding(2**log2_size, feats) for _ in range(levels)])
         self.resolutions = [4 * 2**i for i in range(levels)]
-        self.register_buffer("box", torch.tensor([[i, j, k] for i in [0, 1] for j in [0, 1] for k in [0, 1]]), persistent=False)
+        self.register_buffer(
+            "box", torch.tensor([[i, j, k] for i in [0, 1] for j in [0, 1] for k in [0, 1]]), persistent=False
+        )
 
     def hash(self, coords):
         primes = [1, 2654435761, 805459861]
@@ -398,7 +423,9 @@ class KANLinear(nn.Module):
         grid = torch.arange(-spline_order, grid_size + spline_order + 1) * h + grid_range[0]
         self.register_buffer("grid", grid.expand(in_features, -1).contiguous())
         self.base_weight = nn.Parameter(torch.randn(out_features, in_features))
-        self.spline_weight = nn.Parameter(torch.randn(out_features, in_features, grid_size + spline_order) * 0.1)
+        self.spline_weight = nn.Parameter(
+            torch.randn(out_features, in_features, grid_size + spline_order) * 0.1
+        )
         self.spline_scaler = nn.Parameter(torch.rand(out_features, in_features))
         self.base_activation = nn.SiLU()
 
@@ -422,7 +449,9 @@ class KANLinear(nn.Module):
         original_shape = x.shape
         x = x.reshape(-1, self.in_features)
         base_output = F.linear(self.base_activation(x), self.base_weight)
-        spline = F.linear(self.b_splines(x).view(x.size(0), -1), self.scaled_spline_weight.view(self.out_features, -1))
+        spline = F.linear(
+            self.b_splines(x).view(x.size(0), -1), self.scaled_spline_weight.view(self.out_features, -1)
+        )
         output = base_output + spline
         return output.reshape(*original_shape[:-1], self.out_features)
 
@@ -488,7 +517,10 @@ class BayesLinear(nn.Module):
 
     def __init__(self, n=4, out=3):
         super().__init__()
-        self.weight_mu, self.weight_rho = nn.Parameter(torch.randn(out, n)), nn.Parameter(torch.full((out, n), -3.0))
+        self.weight_mu, self.weight_rho = (
+            nn.Parameter(torch.randn(out, n)),
+            nn.Parameter(torch.full((out, n), -3.0)),
+        )
         self.prior = Normal(0, 0.1)
         self.kl = 0
 
@@ -628,9 +660,9 @@ class DEQ(nn.Module):
 
 
 CASES = [
-    of("pinn_burgers", PINN, lambda: (torch.rand(5, 1), torch.rand(5, 1))),
+    of("pinn_burgers", PINN, lambda: (torch.rand(5, 1), torch.rand(5, 1)), grad=True),
     of("siren", SIREN, lambda: torch.rand(5, 2)),
-    of("siren_laplace", SIRENLaplace, lambda: torch.rand(5, 2)),
+    of("siren_laplace", SIRENLaplace, lambda: torch.rand(5, 2), grad=True),
     of("neural_ode_rk4", NeuralODE, lambda: torch.randn(2, 3)),
     of("neural_ode_euler", lambda: NeuralODE("euler"), lambda: (torch.randn(2, 3), torch.linspace(0, 2, 5))),
     of("ode_adaptive", AdaptiveODE, lambda: torch.randn(2, 3)),

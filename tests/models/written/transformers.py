@@ -172,7 +172,9 @@ def repeat_kv(x: torch.Tensor, n_rep: int) -> torch.Tensor:
     if n_rep == 1:
         return x
     return (
-        x[:, :, :, None, :].expand(bs, slen, n_kv_heads, n_rep, head_dim).reshape(bs, slen, n_kv_heads * n_rep, head_dim)
+        x[:, :, :, None, :]
+        .expand(bs, slen, n_kv_heads, n_rep, head_dim)
+        .reshape(bs, slen, n_kv_heads * n_rep, head_dim)
     )
 
 
@@ -313,7 +315,9 @@ class T5RelativeBias(nn.Module):
         max_exact = num_buckets // 2
         is_small = n < max_exact
         val_if_large = max_exact + (
-            torch.log(n.float() / max_exact) / math.log(self.max_distance / max_exact) * (num_buckets - max_exact)
+            torch.log(n.float() / max_exact)
+            / math.log(self.max_distance / max_exact)
+            * (num_buckets - max_exact)
         ).to(torch.long)
         val_if_large = torch.min(val_if_large, torch.full_like(val_if_large, num_buckets - 1))
         ret += torch.where(is_small, n, val_if_large)
@@ -322,7 +326,11 @@ class T5RelativeBias(nn.Module):
     def forward(self, x, mask=None):
         b, n, d = x.shape
         pos = torch.arange(n, dtype=torch.long, device=x.device)
-        bias = self.relative_attention_bias(self.bucket(pos[None, :] - pos[:, None])).permute(2, 0, 1).unsqueeze(0)
+        bias = (
+            self.relative_attention_bias(self.bucket(pos[None, :] - pos[:, None]))
+            .permute(2, 0, 1)
+            .unsqueeze(0)
+        )
         shape = lambda t: t.view(b, -1, self.heads, d // self.heads).transpose(1, 2)  # noqa: E731
         q, (k, v) = shape(self.q(x)), map(shape, self.kv(x).chunk(2, -1))
         scores = torch.matmul(q, k.transpose(3, 2))
@@ -477,7 +485,10 @@ class SparseMoE(nn.Module):
         self.num_experts, self.top_k = num_experts, top_k
         self.gate = nn.Linear(dim, num_experts, bias=False)
         self.experts = nn.ModuleList(
-            [nn.Sequential(nn.Linear(dim, 2 * dim), nn.SiLU(), nn.Linear(2 * dim, dim)) for _ in range(num_experts)]
+            [
+                nn.Sequential(nn.Linear(dim, 2 * dim), nn.SiLU(), nn.Linear(2 * dim, dim))
+                for _ in range(num_experts)
+            ]
         )
 
     def forward(self, hidden_states):
@@ -565,7 +576,7 @@ class TransformerLM(nn.Module):
 
     def _generate_square_subsequent_mask(self, sz):
         mask = (torch.triu(torch.ones(sz, sz)) == 1).transpose(0, 1)
-        return mask.float().masked_fill(mask == 0, float("-inf")).masked_fill(mask == 1, float(0.0))
+        return mask.float().masked_fill(mask == 0, float("-inf")).masked_fill(mask == 1, 0.0)
 
     def forward(self, src, has_mask=True):
         if has_mask:
@@ -675,7 +686,10 @@ class RetNet(nn.Module):
         i, j = torch.arange(n)[:, None], torch.arange(n)[None]
         out = []
         for q, k, v, g in zip(
-            self.wq(x).chunk(self.h, -1), self.wk(x).chunk(self.h, -1), self.wv(x).chunk(self.h, -1), self.gammas
+            self.wq(x).chunk(self.h, -1),
+            self.wk(x).chunk(self.h, -1),
+            self.wv(x).chunk(self.h, -1),
+            self.gammas,
         ):
             D = (g ** (i - j).float()) * (i >= j).float()
             D[D != D] = 0
@@ -692,7 +706,9 @@ class RWKVTimeMix(nn.Module):
         self.time_first = nn.Parameter(torch.ones(n_embd) * math.log(0.3))
         self.time_mix = nn.Parameter(torch.rand(3, n_embd))
         self.time_shift = nn.ZeroPad2d((0, 0, 1, -1))
-        self.key, self.value, self.receptance, self.output = (nn.Linear(n_embd, n_embd, bias=False) for _ in range(4))
+        self.key, self.value, self.receptance, self.output = (
+            nn.Linear(n_embd, n_embd, bias=False) for _ in range(4)
+        )
 
     def forward(self, x):
         B, T, C = x.size()

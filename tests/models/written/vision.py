@@ -206,7 +206,10 @@ class DenseNet(nn.Module):
         self.features = nn.Sequential(OrderedDict([("conv0", nn.Conv2d(3, num_features, 3, 2, 1))]))
         for i, num_layers in enumerate(block_config):
             block = nn.Sequential(
-                *[_DenseLayer(num_features + j * growth_rate, growth_rate, 2, drop_rate) for j in range(num_layers)]
+                *[
+                    _DenseLayer(num_features + j * growth_rate, growth_rate, 2, drop_rate)
+                    for j in range(num_layers)
+                ]
             )
             self.features.add_module("denseblock%d" % (i + 1), block)
             num_features += num_layers * growth_rate
@@ -278,7 +281,10 @@ class Inception(nn.Module):
         super().__init__()
         self.branch1 = nn.Sequential(nn.Conv2d(in_planes, n1x1, 1), nn.BatchNorm2d(n1x1), nn.ReLU(True))
         self.branch2 = nn.Sequential(
-            nn.Conv2d(in_planes, n3x3red, 1), nn.ReLU(True), nn.Conv2d(n3x3red, n3x3, 3, padding=1), nn.ReLU(True)
+            nn.Conv2d(in_planes, n3x3red, 1),
+            nn.ReLU(True),
+            nn.Conv2d(n3x3red, n3x3, 3, padding=1),
+            nn.ReLU(True),
         )
         self.branch3 = nn.Sequential(
             nn.MaxPool2d(3, stride=1, padding=1), nn.Conv2d(in_planes, pool_planes, 1), nn.ReLU(True)
@@ -334,7 +340,9 @@ class MBConv(nn.Module):
     def __init__(self, inp, oup, expand_ratio=4, drop_connect=0.2):
         super().__init__()
         hidden = int(inp * expand_ratio)
-        self.expand = nn.Sequential(nn.Conv2d(inp, hidden, 1, bias=False), nn.BatchNorm2d(hidden, momentum=0.01))
+        self.expand = nn.Sequential(
+            nn.Conv2d(inp, hidden, 1, bias=False), nn.BatchNorm2d(hidden, momentum=0.01)
+        )
         self.depthwise = nn.Conv2d(hidden, hidden, 3, padding=1, groups=hidden, bias=False)
         self.bn = nn.BatchNorm2d(hidden, eps=1e-3)
         self.se_reduce, self.se_expand = nn.Conv2d(hidden, 4, 1), nn.Conv2d(4, hidden, 1)
@@ -397,7 +405,9 @@ class ConvNeXtBlock(nn.Module):
         self.dwconv = nn.Conv2d(dim, dim, kernel_size=7, padding=3, groups=dim)
         self.norm = LayerNorm2d(dim)
         self.pwconv1, self.act, self.pwconv2 = nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)
-        self.gamma = nn.Parameter(layer_scale_init_value * torch.ones((dim))) if layer_scale_init_value > 0 else None
+        self.gamma = (
+            nn.Parameter(layer_scale_init_value * torch.ones(dim)) if layer_scale_init_value > 0 else None
+        )
         self.drop = drop
 
     def forward(self, x):
@@ -420,7 +430,7 @@ class PatchEmbed(nn.Module):
 
     def forward(self, x):
         B, C, H, W = x.shape
-        assert H == self.img_size[0] and W == self.img_size[1], (
+        assert self.img_size[0] == H and self.img_size[1] == W, (
             f"Input image size ({H}*{W}) doesn't match model ({self.img_size[0]}*{self.img_size[1]})."
         )
         return self.proj(x).flatten(2).transpose(1, 2)
@@ -433,7 +443,9 @@ class ViT(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
         self.pos_embed = nn.Parameter(torch.randn(1, self.patch_embed.num_patches + 1, dim) * 0.02)
         self.pos_drop = nn.Dropout(p=dropout)
-        layer = nn.TransformerEncoderLayer(dim, heads, 4 * dim, dropout, F.gelu, batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            dim, heads, 4 * dim, dropout, F.gelu, batch_first=True, norm_first=True
+        )
         self.blocks = nn.ModuleList([layer] + [nn.TransformerEncoderLayer(dim, heads, batch_first=True)])
         self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, num_classes)
 
@@ -511,7 +523,9 @@ class SwinBlock(nn.Module):
         shifted_x = torch.roll(x, (-self.shift_size, -self.shift_size), (1, 2)) if self.shift_size > 0 else x
         x_windows = window_partition(shifted_x, self.window_size).view(-1, self.window_size**2, C)
         attn_windows = self.attention(x_windows, mask=self.attn_mask if self.shift_size > 0 else None)
-        shifted_x = window_reverse(attn_windows.view(-1, self.window_size, self.window_size, C), self.window_size, H, W)
+        shifted_x = window_reverse(
+            attn_windows.view(-1, self.window_size, self.window_size, C), self.window_size, H, W
+        )
         if self.shift_size > 0:
             x = torch.roll(shifted_x, shifts=(self.shift_size, self.shift_size), dims=(1, 2))
         else:
@@ -527,7 +541,9 @@ class ASPP(nn.Module):
             modules.append(
                 nn.Sequential(nn.Conv2d(in_channels, out_channels, 3, padding=rate, dilation=rate), nn.ReLU())
             )
-        self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(in_channels, out_channels, 1, bias=False))
+        self.pool = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Conv2d(in_channels, out_channels, 1, bias=False)
+        )
         self.convs = nn.ModuleList(modules)
         self.project = nn.Conv2d((len(modules) + 1) * out_channels, out_channels, 1)
 
@@ -543,7 +559,9 @@ class ASPP(nn.Module):
 class FPN(nn.Module):
     def __init__(self, channels=(4, 8, 16), out=8):
         super().__init__()
-        self.stages = nn.ModuleList([nn.Conv2d(i, o, 3, 2, 1) for i, o in zip((3,) + channels[:-1], channels)])
+        self.stages = nn.ModuleList(
+            [nn.Conv2d(i, o, 3, 2, 1) for i, o in zip((3,) + channels[:-1], channels)]
+        )
         self.lateral = nn.ModuleDict({str(i): nn.Conv2d(c, out, 1) for i, c in enumerate(channels)})
         self.smooth = nn.Conv2d(out, out, 3, padding=1)
 
@@ -570,7 +588,11 @@ class SpatialTransformer(nn.Module):
     def __init__(self):
         super().__init__()
         self.localization = nn.Sequential(
-            nn.Conv2d(1, 8, kernel_size=7), nn.MaxPool2d(2, stride=2), nn.ReLU(True), nn.Conv2d(8, 10, 5), nn.ReLU(True)
+            nn.Conv2d(1, 8, kernel_size=7),
+            nn.MaxPool2d(2, stride=2),
+            nn.ReLU(True),
+            nn.Conv2d(8, 10, 5),
+            nn.ReLU(True),
         )
         self.fc_loc = nn.Sequential(nn.Linear(10 * 7 * 7, 16), nn.ReLU(True), nn.Linear(16, 3 * 2))
         self.fc_loc[2].weight.data.normal_(0, 0.01)
@@ -599,7 +621,9 @@ class DeformableSampling(nn.Module):
         N, C, H, W = x.shape
         off = self.offset(x).view(N, self.k * self.k, 2, H, W)
         ys, xs = torch.meshgrid(
-            torch.arange(H, dtype=x.dtype, device=x.device), torch.arange(W, dtype=x.dtype, device=x.device), indexing="ij"
+            torch.arange(H, dtype=x.dtype, device=x.device),
+            torch.arange(W, dtype=x.dtype, device=x.device),
+            indexing="ij",
         )
         out = []
         for i in range(self.k * self.k):
@@ -615,7 +639,9 @@ class CapsuleLayer(nn.Module):
     def __init__(self, num_capsules=3, num_route_nodes=12, in_channels=4, out_channels=6, num_iterations=3):
         super().__init__()
         self.num_iterations = num_iterations
-        self.route_weights = nn.Parameter(0.1 * torch.randn(num_capsules, num_route_nodes, in_channels, out_channels))
+        self.route_weights = nn.Parameter(
+            0.1 * torch.randn(num_capsules, num_route_nodes, in_channels, out_channels)
+        )
 
     def squash(self, tensor, dim=-1):
         squared_norm = (tensor**2).sum(dim=dim, keepdim=True)
@@ -731,7 +757,9 @@ class MixerBlock(nn.Module):
     def __init__(self, dim, num_patch, token_dim=8, channel_dim=16):
         super().__init__()
         self.n1, self.n2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.token = nn.Sequential(nn.Linear(num_patch, token_dim), nn.GELU(), nn.Linear(token_dim, num_patch))
+        self.token = nn.Sequential(
+            nn.Linear(num_patch, token_dim), nn.GELU(), nn.Linear(token_dim, num_patch)
+        )
         self.channel = nn.Sequential(nn.Linear(dim, channel_dim), nn.GELU(), nn.Linear(channel_dim, dim))
 
     def forward(self, x):
@@ -744,8 +772,12 @@ class GhostModule(nn.Module):
         super().__init__()
         self.oup = oup
         init_channels = math.ceil(oup / ratio)
-        self.primary = nn.Sequential(nn.Conv2d(inp, init_channels, 1, bias=False), nn.BatchNorm2d(init_channels), nn.ReLU())
-        self.cheap = nn.Conv2d(init_channels, init_channels * (ratio - 1), 3, 1, 1, groups=init_channels, bias=False)
+        self.primary = nn.Sequential(
+            nn.Conv2d(inp, init_channels, 1, bias=False), nn.BatchNorm2d(init_channels), nn.ReLU()
+        )
+        self.cheap = nn.Conv2d(
+            init_channels, init_channels * (ratio - 1), 3, 1, 1, groups=init_channels, bias=False
+        )
 
     def forward(self, x):
         x1 = self.primary(x)
@@ -759,7 +791,9 @@ class BlurPool(nn.Module):
         super().__init__()
         a = torch.tensor([1.0, 2.0, 1.0])
         filt = a[:, None] * a[None, :]
-        self.register_buffer("filt", (filt / torch.sum(filt))[None, None].repeat(channels, 1, 1, 1), persistent=False)
+        self.register_buffer(
+            "filt", (filt / torch.sum(filt))[None, None].repeat(channels, 1, 1, 1), persistent=False
+        )
         self.pad = nn.ReflectionPad2d([1, 1, 1, 1])
         self.stride = stride
 
@@ -779,11 +813,18 @@ class SPP(nn.Module):
         for i, level in enumerate(self.levels):
             kernel_size = (math.ceil(h / level), math.ceil(w / level))
             stride = (math.ceil(h / level), math.ceil(w / level))
-            padding = (math.floor((kernel_size[0] * level - h + 1) / 2), math.floor((kernel_size[1] * level - w + 1) / 2))
+            padding = (
+                math.floor((kernel_size[0] * level - h + 1) / 2),
+                math.floor((kernel_size[1] * level - w + 1) / 2),
+            )
             if self.pool_type == "max_pool":
-                tensor = F.max_pool2d(x, kernel_size=kernel_size, stride=stride, padding=padding).view(num, -1)
+                tensor = F.max_pool2d(x, kernel_size=kernel_size, stride=stride, padding=padding).view(
+                    num, -1
+                )
             else:
-                tensor = F.avg_pool2d(x, kernel_size=kernel_size, stride=stride, padding=padding).view(num, -1)
+                tensor = F.avg_pool2d(x, kernel_size=kernel_size, stride=stride, padding=padding).view(
+                    num, -1
+                )
             if i == 0:
                 x_flatten = tensor.view(num, -1)
             else:
