@@ -10,8 +10,9 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim
+from ...symbolic.integers import Dim, same
 from ..base import ArrayRef, TraceContext, memory_of
+from ..numpy.data_dependent import positions
 from ..numpy.index_parse import FULL, ArrayItem, MaskItem, SliceItem, Subscript, apply_basic, parse
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .data_dependent import by_mask
@@ -150,11 +151,27 @@ def _fit(tx: TraceContext, value: Var, shape: tuple[Dim, ...]) -> Var:
 
 
 def _write_masked(tx: TraceContext, ref: ArrayRef, mask: ArrayRef, value: Var) -> None:
-    if value.ndim or mask.ndim != ref.ndim:
-        raise Unsupported("assigning a tensor through a boolean mask", break_id="data-dependent-shape")
-    if not all(a == b for a, b in zip(mask.shape, ref.shape)):
+    if not mask.ndim or not all(a == b for a, b in zip(mask.shape, ref.shape[: mask.ndim])):
         raise Unsupported("the shape of the mask does not match the indexed tensor")
+    if value.ndim:
+        _write_selected(tx, ref, mask.var, value)
+        return
+    if mask.ndim != ref.ndim:
+        raise Unsupported("assigning a number to rows", break_id="data-dependent-shape")
     write(tx, ref, pointwise(tx, "where", mask.var, value, ref.var))
+
+
+def _write_selected(tx: TraceContext, ref: ArrayRef, mask: Var, value: Var) -> None:
+    """``x[mask] = values``: at the positions where the mask holds, in order. There are as many values as
+    positions if both follow from one mask, as in ``x[mask] = f(y[mask])``."""
+    if value.ndim != 1 + ref.ndim - mask.ndim:
+        raise Unsupported("values that are broadcast over a mask", break_id="data-dependent-shape")
+    places = positions(tx, mask)
+    wanted = (places[0].shape[0], *ref.shape[mask.ndim :])
+    if not all(map(same, value.shape, wanted)):
+        raise Unsupported("as many values as a mask selects", break_id="data-dependent-shape")
+    params: dict[str, Any] = {"dims": tuple(range(mask.ndim)), "position": 0, "combine": "set"}
+    write(tx, ref, emit(tx, "index_put", ref.var, value, *places, **params))
 
 
 @TABLE.both("index_select")
