@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import LoweringError
-from ...graph.ir import Graph, Node, contiguous_strides, same_shape
+from ...graph.ir import Graph, Node, Var, contiguous_strides, same_shape
 from ...prims import opdef
 from ...prims.scalar import REDUCERS
 from ...symbolic.integers import Dim, SymInt, hint, is_unbacked, product, same
