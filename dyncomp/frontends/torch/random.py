@@ -13,14 +13,14 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var, array_type
-from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim, SymInt, hint
+from ...prims.layout import is_c_contiguous, is_one
+from ...symbolic.integers import Dim, SymInt, hint, same
 from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
 from ..numpy.operands import broadcast_shapes
 from .create import check_placement
 from .functional import dropout as without_dropout
 from .library import torch
-from .operands import Number, need_tensor, only_defaults, pointwise, tensor, write
+from .operands import Number, iteration_order, need_tensor, only_defaults, pointwise, tensor, write
 from .pointwise import add_var, divide_var, multiply_var
 from .promote import default_dtype, is_tensor, parse_dtype
 from .random_bits import is_fused, ones, uniform
@@ -153,6 +153,15 @@ def _filled(method: str, shape: tuple[int, ...], dtype: object, *args: object, *
     return getattr(torch.empty(shape, dtype=dtype), method)(*args, **kwargs)
 
 
+def _filled_in_order(
+    back: tuple[int, ...], method: str, shape: tuple[int, ...], dtype: object, *args: object
+) -> Any:
+    """The same where the method sees the tensor with its axes permuted."""
+    made = torch.empty(shape, dtype=dtype)
+    getattr(made.permute(back), method)(*args)
+    return made
+
+
 def _filling(method: str) -> Any:
     def rule(tx: TraceContext, self: object, *args: object, **kwargs: object) -> ArrayRef:
         x = need_tensor(self)
@@ -249,14 +258,25 @@ def _dropout(tx: TraceContext, input: Any, p: Any, training: Any, inplace: Any =
     x = need_tensor(input)
     fused = is_fused(tx)
     is_usual = type(p) is float and 0 < p < 1 and (x.dtype in _REAL or (fused and x.dtype.is_float))
-    if not is_usual or not is_c_contiguous(x.shape, x.strides) or any(hint(n) == 0 for n in x.shape):
+    if not is_usual or any(hint(n) == 0 for n in x.shape):
         raise Unsupported("dropout in training mode of this tensor")
+    in_c_order = is_c_contiguous(x.shape, x.strides)
+    if not in_c_order and (fused or any(same(s, 0) and not is_one(n) for n, s in zip(x.shape, x.strides))):
+        raise Unsupported("dropout in training mode of a tensor in another order, or of one that is broadcast")
     if fused:
         kept = ones(tx, 1 - p, x.shape, lambda: _seed(tx))
         noise = tensor(tx.builder.emit("convert", kept, dtype=x.dtype))
         return tensor(multiply_var(tx, x, tensor(divide_var(tx, noise, 1 - p, None))))
-    given = ("bernoulli_", x.shape, TO_TORCH[x.dtype], 1 - p)
-    noise = _drawn(tx, _filled, given, {}, x.shape, x.dtype, may_raise=False)
+    # the mask is laid out like the input, without gaps
+    order = tuple(range(x.ndim)) if in_c_order else tuple(iteration_order(x.shape, [x.strides]))
+    back = tuple(order.index(axis) for axis in range(x.ndim))
+    shape = tuple(x.shape[axis] for axis in order)
+    given = ("bernoulli_", shape, TO_TORCH[x.dtype], 1 - p)
+    if in_c_order:
+        noise = _drawn(tx, _filled, given, {}, shape, x.dtype, may_raise=False)
+    else:
+        laid_out = _drawn(tx, _filled_in_order, (back, *given), {}, shape, x.dtype, may_raise=False)
+        noise = tensor(tx.builder.emit("transpose", laid_out.var, perm=back))
     scaled = tensor(divide_var(tx, noise, 1 - p, None))
     return tensor(multiply_var(tx, x, scaled))
 
