@@ -282,6 +282,7 @@ def on_the_way(nodes: Sequence[Node], wrt: Sequence[Var], outputs: Sequence[Var]
             reached.update(v.name for v in node.outputs if v.dtype.is_inexact)
     needed = {v.name for v in outputs}
     for node in reversed(nodes):
+        # what decides where something goes, a comparison or a position, passes no derivative on
         if node.op != STOP and any(v.name in needed and v.dtype.is_inexact for v in node.outputs):
             needed.update(v.name for v in node.inputs)
     return frozenset(reached & needed)

@@ -17,6 +17,7 @@ from .frames import Frame
 from .lifetimes.loop_variables import kept_problem
 from .loops.idle_loops import LAYERS, goes_on_idle, unrolls_library
 from .loops.scalar_loop_gates import is_native_loop
+from .values.array import ArrayValue
 from .values.base import Tracer, Value
 
 
@@ -237,7 +238,15 @@ def _most_nodes(tracer: Tracer, frame: Frame) -> int:
     limit = tracer.config.most_unrolled
     if limit is None or tracer.config.is_trusted(frame.globals[0].get("__name__", "")):
         limit = tracer.config.options.unroll_ops
-    return LAYERS * LAYERS * limit if tracer.has_layers else limit
+    if tracer.has_layers:
+        return LAYERS * LAYERS * limit
+    # a few trips over tensors, whose calls cost some microseconds each: layers found by their number
+    return LAYERS * limit if works_on_tensors(tracer) else limit
+
+
+def works_on_tensors(tracer: Tracer) -> bool:
+    """Whether the graph is of another library than NumPy."""
+    return any(isinstance(v, ArrayValue) and v.ref.frontend != "numpy" for v in tracer.inputs)
 
 
 def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import random
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from .case import Case
 
 CLOSE = 1e-4  # of results, relative to the largest value of a tensor
 CLOSE_GRADIENT = 1e-3
+KINK = 0.2  # by how much a unit of "relu" that rounding turns on or off may change a gradient
 NOISE = 20.0  # times eager's own rounding errors, as double precision shows them
 _SIZES = (3, 5)  # further batch sizes
 
@@ -127,6 +129,20 @@ def error(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float((mine - theirs).abs().max()) / max(float(theirs.abs().max()), 1e-30)
 
 
+def duplicate(module: Any) -> Any:
+    """A copy, also of modules that keep results of their last call (those of "weight_norm", losses)."""
+    memo: dict[int, Any] = {}
+    for each in module.modules():
+        kept = list(vars(each).values())
+        while kept:
+            x = kept.pop()
+            if isinstance(x, (list, tuple)):
+                kept.extend(x)
+            elif isinstance(x, torch.Tensor) and not x.is_leaf:
+                memo[id(x)] = x.detach().clone()
+    return copy.deepcopy(module, memo)
+
+
 def loss_of(result: Any) -> torch.Tensor | None:
     """A number that all of a result that has gradients takes part in."""
     total = None
@@ -173,9 +189,9 @@ def check(case: Case, backend: str = "inductor", training: bool = True) -> Verdi
         torch.manual_seed(0)
         module, args, kwargs = case.build()
         reference = module.eval()
-        with torch.no_grad():  # what is said once, or cached at a first call, is by now
-            caller(copy.deepcopy(reference), case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
-        original = copy.deepcopy(reference)
+        with torch.set_grad_enabled(case.grad):  # what is said once, or cached at a first call, is by now
+            caller(duplicate(reference), case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        original = duplicate(reference)
     except Exception as failure:  # noqa: BLE001  (eager torch's own, or the package's)
         verdict.skipped = f"{type(failure).__name__}: {failure}"[:200]
         return verdict
@@ -198,41 +214,46 @@ def caller(module: Any, method: str) -> Callable[..., Any]:
 
 def inference(verdict: Verdict, case: Case, model: Any, reference: Any, args: Any, kwargs: Any) -> None:
     def both(args: Any, kwargs: Any) -> dict[str, Any]:
+        before = duplicate(reference)
         torch.manual_seed(1)
-        expected = caller(reference, case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        random.seed(1)
+        with torch.set_grad_enabled(case.grad):
+            expected = caller(reference, case.method)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
         torch.manual_seed(1)
+        random.seed(1)
         given = copy.deepcopy((args, kwargs))
-        found, made, seconds = counted(lambda: caller(model, case.method)(*given[0], **given[1]))
+        with torch.set_grad_enabled(case.grad):
+            found, made, seconds = counted(lambda: caller(model, case.method)(*given[0], **given[1]))
         verdict.seconds = verdict.seconds or seconds
         said = difference(found, expected)
-        if "off by" in said and rounding(found, expected, case.method, reference, args, kwargs):
+        if "off by" in said and rounding(found, expected, case.method, before, args, kwargs, 1):
             said = ""
         verdict.wrong = verdict.wrong or said
         return made
 
-    with torch.no_grad():
-        made = both(args, kwargs)
-        verdict.graphs, verdict.breaks, verdict.plain = made["graphs"], made["breaks"], made["frames_skipped"]
-        verdict.fallbacks = made["fallbacks"]
-        verdict.again = both(args, kwargs)["graphs"]
-        tensors = [x for _, x in leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.ndim]
-        if verdict.wrong or not tensors or case.method != "forward":
+    made = both(args, kwargs)
+    verdict.graphs, verdict.breaks, verdict.plain = made["graphs"], made["breaks"], made["frames_skipped"]
+    verdict.fallbacks = made["fallbacks"]
+    verdict.again = both(args, kwargs)["graphs"]
+    tensors = [x for _, x in leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.ndim]
+    if verdict.wrong or not tensors or case.method != "forward":
+        return
+    for k, size in enumerate(_SIZES):
+        others = resized((args, kwargs), tensors[0].shape[0], size)
+        try:
+            with torch.set_grad_enabled(case.grad):
+                duplicate(reference)(*copy.deepcopy(others[0]), **copy.deepcopy(others[1]))
+        except Exception:  # noqa: BLE001  (a model for one batch size)
             return
-        for k, size in enumerate(_SIZES):
-            others = resized((args, kwargs), tensors[0].shape[0], size)
-            try:
-                reference(*copy.deepcopy(others[0]), **copy.deepcopy(others[1]))
-            except Exception:  # noqa: BLE001  (a model for one batch size)
-                return
-            made = both(*others)
-            verdict.again += made["graphs"] if k else 0
+        made = both(*others)
+        verdict.again += made["graphs"] if k else 0
 
 
 def train(verdict: Verdict, model: Any, reference: Any, args: Any, kwargs: Any) -> None:
     """Two steps in training mode, with eager's random numbers."""
     model.train()
     reference.train()
-    probe = copy.deepcopy(reference)
+    probe = duplicate(reference)
     try:
         torch.manual_seed(2)
         loss = loss_of(probe(*copy.deepcopy(args), **copy.deepcopy(kwargs)))
@@ -241,12 +262,15 @@ def train(verdict: Verdict, model: Any, reference: Any, args: Any, kwargs: Any) 
         loss.backward()
     except Exception:  # noqa: BLE001  (a model that eager does not train)
         return
+    start = duplicate(reference)
     for step in range(2):
-        exact = copy.deepcopy(reference)
+        exact = duplicate(reference)
         torch.manual_seed(2)
+        random.seed(2)
         expected = reference(*copy.deepcopy(args), **copy.deepcopy(kwargs))
         loss_of(expected).backward()
         torch.manual_seed(2)
+        random.seed(2)
         given = copy.deepcopy((args, kwargs))
         found, made, seconds = counted(lambda given=given: model(*given[0], **given[1]))
         if not step:
@@ -256,6 +280,8 @@ def train(verdict: Verdict, model: Any, reference: Any, args: Any, kwargs: Any) 
             verdict.again += made["graphs"]
         verdict.fallbacks += made["fallbacks"]
         verdict.wrong = difference(found, expected, CLOSE_GRADIENT)
+        if "off by" in verdict.wrong and rounding(found, expected, "forward", exact, args, kwargs, 2):
+            verdict.wrong = ""
         begin = time.perf_counter()
         loss_of(found).backward()
         verdict.training_seconds = verdict.training_seconds or seconds + time.perf_counter() - begin
@@ -263,25 +289,42 @@ def train(verdict: Verdict, model: Any, reference: Any, args: Any, kwargs: Any) 
         if verdict.wrong:
             return
     found, expected = dict(model.named_buffers()), dict(reference.named_buffers())
-    verdict.wrong = difference(found, expected, CLOSE_GRADIENT) and "buffers " + difference(
-        found, expected, CLOSE_GRADIENT
-    )
+    said = difference(found, expected, CLOSE_GRADIENT)
+    if "off by" in said and moved_alike(found, expected, start, args, kwargs):
+        said = ""
+    verdict.wrong = said and "buffers " + said
+
+
+def moved_alike(found: Any, expected: Any, start: Any, args: Any, kwargs: Any) -> bool:
+    """Whether buffers after two steps are as near to double precision's as eager's are: the mean of what has
+    been normalized is nothing but rounding errors."""
+    try:
+        for _ in range(2):
+            start, _ = exactly("forward", start, args, kwargs, 2)
+    except Exception:  # noqa: BLE001  (not in double precision)
+        return False
+    return as_near(found, expected, dict(start.named_buffers()))
 
 
 def exactly(method: str, module: Any, args: Any, kwargs: Any, seed: int) -> tuple[Any, Any]:
     """The module in double precision, and what it gives."""
-    exact = copy.deepcopy(module).double()
+    exact = duplicate(module).double()
     exact.zero_grad()
     torch.manual_seed(seed)
+    random.seed(seed)
     return exact, caller(exact, method)(*doubles(args), **doubles(kwargs))
 
 
-def rounding(found: Any, expected: Any, method: str, module: Any, args: Any, kwargs: Any) -> bool:
+def rounding(found: Any, expected: Any, method: str, module: Any, args: Any, kwargs: Any, seed: int) -> bool:
     """Whether results differ from double precision's by no more than eager's do, about."""
     try:
-        _, true = exactly(method, module, args, kwargs, 1)
+        _, true = exactly(method, module, args, kwargs, seed)
     except Exception:  # noqa: BLE001  (not in double precision)
         return False
+    return as_near(found, expected, true)
+
+
+def as_near(found: Any, expected: Any, true: Any) -> bool:
     triples = zip(leaves(found), leaves(expected), leaves(true), strict=True)
     for (_, mine), (_, theirs), (_, exact) in triples:
         if isinstance(theirs, torch.Tensor) and theirs.is_floating_point():
@@ -317,8 +360,22 @@ def trained(model: Any, reference: Any, before: Any, args: Any, kwargs: Any) -> 
     for name in suspects:
         true = named[name].grad
         if true is None or error(mine[name].grad, true) > NOISE * error(others[name].grad, true) + 1e-5:
-            return f"{name}.grad is off by {error(mine[name].grad, others[name].grad):.1e}, beyond rounding"
+            off = error(mine[name].grad, others[name].grad)
+            if off > KINK or not same_in_double(before, args, kwargs):
+                return f"{name}.grad is off by {off:.1e}, beyond rounding"
     return ""
+
+
+def same_in_double(module: Any, args: Any, kwargs: Any) -> bool:
+    """Whether gradients are eager's where rounding errors are too small to move an element across a kink."""
+    exact = duplicate(module).double()
+    exact.zero_grad()
+    pair = [dyncomp.compile(duplicate(exact)), exact]
+    for each in pair:
+        torch.manual_seed(2)
+        loss_of(each(*doubles(args), **doubles(kwargs))).backward()
+    grads = [[p.grad for p in each.parameters()] for each in pair]
+    return not difference(*grads, CLOSE * 1e-2)
 
 
 def doubles(value: Any) -> Any:

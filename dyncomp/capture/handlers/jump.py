@@ -136,7 +136,8 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return True
     if count <= options.unroll_limit:
         return True
-    if count <= LAYERS * options.unroll_limit and _works_on_tensors(tracer):
+    # steps of a recurrent network are worth one graph: decided by what the first one takes (``back_edge``)
+    if count <= LAYERS * options.unroll_limit and terminators.works_on_tensors(tracer):
         frame.steps[loop.header] = count, len(tracer.builder.nodes)
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
@@ -150,12 +151,6 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return False
     frame.unrolled.add(loop.header)
     return True
-
-
-def _works_on_tensors(tracer: Tracer) -> bool:
-    """Whether the graph is of another library than NumPy, whose calls cost some microseconds each: steps of a
-    recurrent network are worth one graph. It is decided by what the first one takes (``back_edge``)."""
-    return any(isinstance(v, ArrayValue) and v.ref.frontend != "numpy" for v in tracer.inputs)
 
 
 def _over_names(iterator: IteratorValue) -> bool:

@@ -9,7 +9,7 @@ from ... import dtypes
 from ...device import CPU
 from ...errors import Unsupported
 from ...symbolic.integers import Dim, SymInt, product
-from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, own_number, part_shown
+from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, memory_of, own_number, part_shown
 from . import autocast, state
 from .gradients import is_input, is_on, requires
 from .library import torch
@@ -19,6 +19,7 @@ from .torch_facts import TO_TORCH
 from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()
+_lazy = torch.distributions.utils.lazy_property
 
 
 @TABLE.attribute("shape")
@@ -105,9 +106,12 @@ def element_size(tx: TraceContext, self: object) -> int:
 
 @TABLE.attribute("requires_grad")
 def requires_grad(tx: TraceContext, self: object) -> bool:
-    """Without grad mode it is not guarded."""
+    """Without grad mode it is not guarded: nothing that is computed then requires a gradient."""
     if not torch.is_grad_enabled():
-        raise Unsupported("requires_grad without grad mode")
+        memory = memory_of(tx.builder, need_tensor(self).var)
+        if any(inp.var.name == memory for inp in tx.builder.inputs):
+            raise Unsupported("requires_grad without grad mode")
+        return False
     return requires(tx, need_tensor(self).var)
 
 
@@ -151,7 +155,27 @@ def check(tx: TraceContext, cond: object) -> None:
         raise Unsupported("a check of torch that does not hold")
 
 
-STAND_INS = {torch._check_with: _checked}
+def _lazily(self: Any, instance: Any, obj_type: Any = None) -> Any:
+    """In place of ``lazy_property.__get__``: a class is only asked whether what it has there is lazy, and grad
+    mode need not be turned on where no tensor has a gradient."""
+    if instance is None:
+        return self
+    known = True
+    for value in vars(instance).values():
+        if isinstance(value, torch.Tensor):
+            known = known and not value.requires_grad
+        elif value is not None and not isinstance(value, (bool, int, float, torch.Size)):
+            known = False
+    if torch.is_grad_enabled() or known:
+        found = self.wrapped(instance)
+    else:
+        with torch.enable_grad():
+            found = self.wrapped(instance)
+    setattr(instance, self.wrapped.__name__, found)
+    return found
+
+
+STAND_INS = {torch._check_with: _checked, _lazy.__get__: _lazily}
 TABLE.functions[_holds] = check
 
 

@@ -16,7 +16,7 @@ _BOTH = (
     "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_put",
     "index_reduce", "masked_scatter", "masked_fill", "index_select",
     # arrangement
-    "roll", "flip", "fliplr", "flipud", "rot90", "tile", "kron", "diag_embed", "diagflat",
+    "roll", "flip", "fliplr", "flipud", "rot90", "tile", "kron", "diag", "diag_embed", "diagflat",
     "repeat_interleave", "tril", "triu",
     # products
     "addbmm", "baddbmm", "addmv", "addr", "addmm", "bmm", "outer", "ger", "inner", "vdot", "cross",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,20 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim
+from ...symbolic.integers import Dim, same
 from ..base import ArrayRef, TraceContext, memory_of
-from ..numpy.index_parse import FULL, ArrayItem, MaskItem, SliceItem, Subscript, apply_basic, parse
+from ..numpy.data_dependent import positions
+from ..numpy.index_parse import (
+    FULL,
+    ArrayItem,
+    Item,
+    MaskItem,
+    NewAxis,
+    SliceItem,
+    Subscript,
+    apply_basic,
+    parse,
+)
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .data_dependent import by_mask
 from .operands import (
@@ -59,8 +71,10 @@ def _plain_key(key: object) -> Any:
 def getitem(tx: TraceContext, x: object, key: object) -> ArrayRef:
     ref = need_tensor(x)
     subscript = _parsed(tx, ref, key)
-    if subscript.masks:
-        return by_mask(tx, ref.var, _leading_mask(subscript))
+    leading = _leading_mask(subscript)
+    if leading is not None:
+        return by_mask(tx, ref.var, leading)
+    subscript = _masks_as_positions(tx, ref, subscript)
     basic = apply_basic(tx, ref.var, subscript.items, keeps_step=True)
     if not subscript.fancy:
         return tensor(basic.var)
@@ -83,11 +97,29 @@ def _order_of_gathered(x: Var, indices: list[Var], dims: tuple[int, ...], positi
     return iteration_order(shape, [strides, *steps])
 
 
-def _leading_mask(subscript: Subscript) -> Var:
-    first, *rest = subscript.items
-    if not isinstance(first, MaskItem) or any(item != FULL for item in rest):
-        raise Unsupported("a boolean mask among other indices", break_id="data-dependent-shape")
-    return first.var
+def _leading_mask(subscript: Subscript) -> Var | None:
+    """The mask of ``x[mask]``."""
+    first = subscript.items[0] if subscript.items else None
+    return first.var if isinstance(first, MaskItem) and all(i == FULL for i in subscript.items[1:]) else None
+
+
+def _masks_as_positions(tx: TraceContext, x: ArrayRef, subscript: Subscript) -> Subscript:
+    """Among other indices a mask is the positions where it holds, an integer tensor for each dimension."""
+    if not subscript.masks:
+        return subscript
+    items: list[Item] = []
+    axis = 0
+    for item in subscript.items:
+        if isinstance(item, MaskItem):
+            covered = x.shape[axis : axis + item.var.ndim]
+            if not item.var.ndim or not all(a == b for a, b in zip(item.var.shape, covered)):
+                raise Unsupported("a boolean mask of another shape than the tensor")
+            items += [ArrayItem(var, "array") for var in positions(tx, item.var)]
+            axis += item.var.ndim
+        else:
+            items.append(item)
+            axis += not isinstance(item, NewAxis)
+    return replace(subscript, items=tuple(items))
 
 
 def _gathered(
@@ -116,8 +148,7 @@ def setitem(tx: TraceContext, x: object, key: Any, value: object) -> None:
         _write_masked(tx, ref, need_tensor(key), ready)
         return
     subscript = _parsed(tx, ref, key)
-    if subscript.masks:
-        raise Unsupported("a boolean mask among other indices")
+    subscript = _masks_as_positions(tx, ref, subscript)
     basic = apply_basic(tx, ref.var, subscript.items, keeps_step=True)
     target = tensor(basic.var)
     if not subscript.fancy:
@@ -150,11 +181,27 @@ def _fit(tx: TraceContext, value: Var, shape: tuple[Dim, ...]) -> Var:
 
 
 def _write_masked(tx: TraceContext, ref: ArrayRef, mask: ArrayRef, value: Var) -> None:
-    if value.ndim or mask.ndim != ref.ndim:
-        raise Unsupported("assigning a tensor through a boolean mask", break_id="data-dependent-shape")
-    if not all(a == b for a, b in zip(mask.shape, ref.shape)):
+    if not mask.ndim or not all(a == b for a, b in zip(mask.shape, ref.shape[: mask.ndim])):
         raise Unsupported("the shape of the mask does not match the indexed tensor")
+    if value.ndim:
+        _write_selected(tx, ref, mask.var, value)
+        return
+    if mask.ndim != ref.ndim:
+        raise Unsupported("assigning a number to rows", break_id="data-dependent-shape")
     write(tx, ref, pointwise(tx, "where", mask.var, value, ref.var))
+
+
+def _write_selected(tx: TraceContext, ref: ArrayRef, mask: Var, value: Var) -> None:
+    """``x[mask] = values``: at the positions where the mask holds, in order. There are as many values as
+    positions if both follow from one mask, as in ``x[mask] = f(y[mask])``."""
+    if value.ndim != 1 + ref.ndim - mask.ndim:
+        raise Unsupported("values that are broadcast over a mask", break_id="data-dependent-shape")
+    places = positions(tx, mask)
+    wanted = (places[0].shape[0], *ref.shape[mask.ndim :])
+    if not all(map(same, value.shape, wanted)):
+        raise Unsupported("as many values as a mask selects", break_id="data-dependent-shape")
+    params: dict[str, Any] = {"dims": tuple(range(mask.ndim)), "position": 0, "combine": "set"}
+    write(tx, ref, emit(tx, "index_put", ref.var, value, *places, **params))
 
 
 @TABLE.both("index_select")

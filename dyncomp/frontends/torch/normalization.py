@@ -113,6 +113,29 @@ def batch_norm(
     return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
 
 
+@TABLE.function("F.instance_norm")
+def instance_norm(
+    tx: TraceContext,
+    input: object,
+    running_mean: object = None,
+    running_var: object = None,
+    weight: object = None,
+    bias: object = None,
+    use_input_stats: object = True,
+    momentum: object = 0.1,
+    eps: object = 1e-5,
+) -> ArrayRef:
+    """Each channel of each sample by itself: the normalization of as many groups as there are channels."""
+    x = real_tensor(input)
+    if not use_input_stats:
+        return batch_norm(tx, x, running_mean, running_var, weight, bias, False, momentum, eps)
+    if running_mean is not None or running_var is not None:
+        raise Unsupported("instance_norm that moves running statistics")
+    if x.ndim < 3 or product(x.shape[2:]) < 2:
+        raise Unsupported("instance_norm of one value per channel")
+    return group_norm(tx, x, int(x.shape[1]), weight, bias, eps)
+
+
 @TABLE.function("F.group_norm")
 def group_norm(
     tx: TraceContext,

@@ -415,7 +415,7 @@ def _equal_sizes(total: int, size: int) -> list[int]:
     return [min(size, total - start) for start in range(0, total, size)] or [0]
 
 
-@TABLE.both("split")
+@TABLE.function("split")
 def split(tx: TraceContext, tensor: object, split_size_or_sections: object, dim: object = 0) -> Any:
     x = need_tensor(tensor)
     axis = axis_of(dim, x.ndim)
@@ -430,6 +430,11 @@ def split(tx: TraceContext, tensor: object, split_size_or_sections: object, dim:
             raise Unsupported("split expects split_size to be positive")
         sizes = _equal_sizes(total, size)
     return _pieces(tx, x, axis, sizes)
+
+
+@TABLE.method("split")
+def split_method(tx: TraceContext, self: object, split_size: object, dim: object = 0) -> Any:
+    return split(tx, self, split_size, dim)
 
 
 @TABLE.both("chunk")
@@ -597,11 +602,14 @@ def is_dense(x: Var) -> bool:
 
 @TABLE.attribute("data")
 def data(tx: TraceContext, self: object) -> ArrayRef:
-    """Like ``detach()`` where no backward pass can have kept what is written through it."""
+    """Like ``detach()``. Autograd does not hear of what is written through it: in grad mode it is a copy that
+    is read only, and taken in plain Python where that needs it."""
     x = need_tensor(self)
-    if is_on(tx) and not x.dtype.is_integer and not x.dtype.is_bool:
-        raise Unsupported("data of floating-point tensors in grad mode")
-    return detach(tx, x)
+    if not is_on(tx) or x.dtype.is_integer or x.dtype.is_bool:
+        return detach(tx, x)
+    copy = tx.ops.copy(detach(tx, x).var)
+    tx.builder.seen_as_views[copy.name] = x.var.name
+    return ArrayRef(copy, "array", "torch", readonly=True, part=(x, "data"))
 
 
 @TABLE.method("detach")

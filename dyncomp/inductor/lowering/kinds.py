@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import LoweringError
-from ...graph.ir import Graph, Node, contiguous_strides, same_shape
+from ...graph.ir import Graph, Node, Var, contiguous_strides, same_shape
 from ...prims import opdef
 from ...prims.markers import LATE
 from ...prims.scalar import REDUCERS
-from ...symbolic.integers import Dim, SymInt, hint, product, same
+from ...symbolic.integers import Dim, SymInt, hint, is_unbacked, product, same
 from ..fusion.fuse import Root, proper
 from ..loops.dependences import reads_at
 from ..loops.index import Index, canonical
@@ -233,8 +233,13 @@ class Lowering(State):
 def _check_is_looked_at(lower: opdef.Gather | opdef.Scatter, node: Node) -> None:
     """Loops over elements that there are none of look at no positions: such a graph is interpreted."""
     first = 2 if isinstance(lower, opdef.Scatter) else 1
-    if 0 in node.inputs[0].shape and all(0 not in var.shape for var in node.inputs[first:]):
+    if _is_empty(node.inputs[0]) and not any(_is_empty(var) for var in node.inputs[first:]):
         raise LoweringError("positions in an array without elements")
+
+
+def _is_empty(var: Var) -> bool:
+    """Whether an array is known to have no elements: nothing is asked of sizes that depend on the data."""
+    return any(not is_unbacked(size) and size == 0 for size in var.shape)
 
 
 def _positions_read(lower: opdef.Gather | opdef.Scatter, node: Node) -> tuple[Any, ...]:

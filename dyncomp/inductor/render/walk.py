@@ -152,16 +152,26 @@ class _Builder:
             needed = self.closure(roots, available)
         stages = self.stages(needed, members, available)
         passes = self.passes(needed, stages, members, roots)
+        late = self.last_stores(needed, stages, passes, members, available)
         declarations, overridden = self.keep_between_passes(passes, opened, members, rest, available)
         items += declarations
         for stage in range(max(stages.values()) + 1):
-            outside = [n for n in needed if stages[id(n)] == stage and not n.axes & members]
+            outside = [n for n in needed if stages[id(n)] == stage and not n.axes & members and n not in late]
             wanted = [n for n in outside if n.op in EFFECTS or n.axes <= opened]
             if wanted:
                 more, available = self.build(opened, rest, wanted, available)
                 items += more
             if passes.get(stage):
                 more, available = self.loops(opened, group, rest, passes[stage], available)
+                items += more
+        for stores in ([n for n in late if n.axes & members], [n for n in late if not n.axes & members]):
+            if stores:
+                inside = bool(stores[0].axes & members)
+                more, available = (
+                    self.loops(opened, group, rest, stores, available)
+                    if inside
+                    else self.build(opened, rest, stores, available)
+                )
                 items += more
         self.by_name.update(overridden)
         self.by_name.update(outside_kept)
@@ -206,6 +216,32 @@ class _Builder:
                 continue
             passes.setdefault(stages[id(node)], []).append(node)
         return passes
+
+    def last_stores(
+        self,
+        needed: list[Node],
+        stages: Mapping[int, int],
+        passes: dict[int, list[Node]],
+        members: frozenset[str],
+        available: frozenset[str],
+    ) -> list[Node]:
+        """Stores to a buffer that a pass after them reads, to compute again what was made of it: they come
+        last. Takes those inside the loop from their passes."""
+        late: list[Node] = []
+        for node in needed:
+            if node.op != "store" or not any(n.op == "load" and n.arg[0] == node.arg[0] for n in needed):
+                continue
+            inside = bool(node.axes & members)
+            for stage, roots in passes.items():
+                if stage < stages[id(node)] + inside:
+                    continue
+                behind = self.closure(roots, available)
+                if any(n.op == "load" and n.arg[0] == node.arg[0] for n in behind):
+                    late.append(node)
+                    break
+        for roots in passes.values():
+            roots[:] = [node for node in roots if node not in late]
+        return late
 
     def loops(
         self,
