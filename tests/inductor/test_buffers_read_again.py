@@ -1,5 +1,5 @@
-"""A buffer that is updated in place and read again by a later pass over the same loop: the pass computes the new
-value again from the old one, so the store comes after it."""
+"""A buffer that is updated in place and read again by a later pass over the same loop: the pass computes the
+new value again from the old one, so the store comes after it."""
 
 import numpy as np
 import pytest

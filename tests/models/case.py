@@ -17,8 +17,8 @@ COLLECTIONS = ("transformers", "generation", "timm", "torchvision", "diffusers",
 @dataclass(frozen=True)
 class Case:
     """``build()`` gives a module with random weights and the arguments of a call. ``method``: what is called;
-    where it isn't "forward" only results are compared, without gradients. ``trains``: has gradients. ``grad``:
-    eval mode needs autograd, too."""
+    where it isn't "forward" only results are compared, without gradients. ``trains``: has gradients.
+    ``grad``: eval mode needs autograd, too."""
 
     name: str
     build: Callable[[], tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]]

@@ -156,8 +156,8 @@ def check(tx: TraceContext, cond: object) -> None:
 
 
 def _lazily(self: Any, instance: Any, obj_type: Any = None) -> Any:
-    """In place of ``lazy_property.__get__``: a class is only asked whether what it has there is lazy, and grad
-    mode need not be turned on where no tensor has a gradient."""
+    """In place of ``lazy_property.__get__``: a class is only asked whether what it has there is lazy, and
+    grad mode need not be turned on where no tensor has a gradient."""
     if instance is None:
         return self
     known = True

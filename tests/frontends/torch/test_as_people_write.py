@@ -1,5 +1,5 @@
-"""What modules of public repositories use, found by ``python -m tests.models``: one graph each, eager's results
-and gradients."""
+"""What modules of public repositories use, found by ``python -m tests.models``: one graph each, eager's
+results and gradients."""
 
 import pytest
 import torch
