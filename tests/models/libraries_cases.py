@@ -14,6 +14,9 @@ from .case import Case
 Built = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 
 
+AGGREGATORS = ["mean", "max", "std"]
+
+
 def edges(n: int = 8, m: int = 20) -> torch.Tensor:
     return torch.stack((torch.randint(0, n, (m,)), torch.arange(m) % n))
 
@@ -174,7 +177,7 @@ def cases() -> list[Case]:
         "NNConv": geometric(lambda g: g.NNConv(5, 6, nn.Linear(3, 30)), x, edges, lambda: torch.randn(20, 3)),
         "RGCNConv": geometric(lambda g: g.RGCNConv(5, 6, 3), x, edges, lambda: torch.arange(20) % 3),
         "PNAConv": geometric(
-            lambda g: g.PNAConv(5, 6, ["mean", "max", "std"], ["identity", "amplification"], torch.tensor([0, 4, 4])),
+            lambda g: g.PNAConv(5, 6, AGGREGATORS, ["identity", "amplification"], torch.tensor([0, 4, 4])),
             x, edges),
         "GCN": geometric(lambda g: g.GCN(5, 8, 2, 3), x, edges),
         "GAT": geometric(lambda g: g.GAT(5, 8, 2, 3, dropout=0.2), x, edges),
