@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn as nn
 
+from . import vision_operators  # noqa: F401  (before peft imports transformers, and that torchvision)
 from .case import Case
 
 Built = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
