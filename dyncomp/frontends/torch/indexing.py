@@ -181,7 +181,8 @@ def _fit(tx: TraceContext, value: Var, shape: tuple[Dim, ...]) -> Var:
 
 
 def _write_masked(tx: TraceContext, ref: ArrayRef, mask: ArrayRef, value: Var) -> None:
-    if not mask.ndim or not all(a == b for a, b in zip(mask.shape, ref.shape[: mask.ndim])):
+    wrong = not all(a == b for a, b in zip(mask.shape, ref.shape[: mask.ndim]))
+    if wrong or (value.ndim and not mask.ndim):
         raise Unsupported("the shape of the mask does not match the indexed tensor")
     if value.ndim:
         _write_selected(tx, ref, mask.var, value)

@@ -293,7 +293,9 @@ def _covers(value: Value) -> bool:
 def _is_whole_temp(value: Value, place: Place) -> bool:
     """Whether a place is all of a temporary storage, in the value's own layout."""
     at_start = isinstance(place.offset, int) and place.offset == 0
-    return place.storage.role == "temp" and at_start and same_shape(place.strides, value.type.strides)
+    if place.storage.role != "temp" or not at_start or not same_shape(place.strides, value.type.strides):
+        return False
+    return same(place.storage.size, product(value.shape))  # a slice that was updated in place is a part
 
 
 def _kind(row: opdef.OpDef, node: Node) -> str:

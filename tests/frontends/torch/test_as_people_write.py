@@ -1,13 +1,15 @@
 """What modules of public repositories use, found by ``python -m tests.models``: one graph each, eager's
 results and gradients."""
 
-import pytest
-import torch
-import torch.nn.functional as F
-from torch import nn
-from torch.distributions import Categorical
+from __future__ import annotations
 
-import dyncomp
+import pytest
+
+torch = pytest.importorskip("torch")
+nn, F = torch.nn, torch.nn.functional
+Categorical = torch.distributions.Categorical
+
+import dyncomp  # noqa: E402
 
 
 def masked(x, y):
