@@ -1,4 +1,5 @@
 """Reinforcement learning."""
+# ruff: noqa: B007, E741, UP031  (as people write)
 
 from collections import namedtuple
 

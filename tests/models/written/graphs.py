@@ -1,4 +1,5 @@
 """Graph networks by hand, sets, point clouds, trees."""
+# ruff: noqa: B007, E741, UP031  (as people write)
 
 import math
 

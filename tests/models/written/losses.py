@@ -1,4 +1,5 @@
 """Losses and metrics, most of them as modules of their own behind a small head."""
+# ruff: noqa: B007, E741, UP031  (as people write)
 
 import math
 

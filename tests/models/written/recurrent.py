@@ -1,4 +1,5 @@
 """Recurrent networks, sequence to sequence, tagging, convolutions over time."""
+# ruff: noqa: B007, E741, UP031  (as people write)
 
 import random
 
@@ -170,7 +171,7 @@ class Seq2Seq(nn.Module):
         encoder_outputs, decoder_hidden = self.encoder(self.dropout(self.emb(source)))
         decoder_input = torch.empty(source.size(0), 1, dtype=torch.long).fill_(self.SOS_token)
         decoder_outputs, attentions = [], []
-        use_teacher_forcing = True if random.random() < self.ratio else False
+        use_teacher_forcing = random.random() < self.ratio
         for i in range(self.MAX_LENGTH):
             decoder_output, decoder_hidden, w = self.forward_step(
                 decoder_input, decoder_hidden, encoder_outputs
@@ -326,9 +327,10 @@ class WaveNet(nn.Module):
         super().__init__()
         self.start_conv = nn.Conv1d(classes, ch, 1)
         self.dilations = [2**i for _ in range(blocks) for i in range(layers)]
-        mk = lambda k, d, o: nn.ModuleList(
-            nn.Conv1d(ch, o, k, dilation=di if d else 1) for di in self.dilations
-        )  # noqa: E731
+
+        def mk(k, d, o):
+            return nn.ModuleList(nn.Conv1d(ch, o, k, dilation=di if d else 1) for di in self.dilations)  # noqa: E731
+
         self.filter_convs, self.gate_convs = mk(2, True, ch), mk(2, True, ch)
         self.residual_convs, self.skip_convs = mk(1, False, ch), mk(1, False, skip)
         self.end_conv_1, self.end_conv_2 = nn.Conv1d(skip, skip, 1), nn.Conv1d(skip, classes, 1)

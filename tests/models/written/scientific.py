@@ -1,4 +1,5 @@
 """Physics-informed networks, neural differential equations and operators, fields, probabilistic models."""
+# ruff: noqa: B007, E741, UP031  (as people write)
 
 import math
 
