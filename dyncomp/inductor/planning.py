@@ -157,11 +157,13 @@ class Planner:
         enough = max(SPARED_BYTES, sum(sizes.values()) // SPARED_STEPS)
         found: dict[int, list[int]] = {}
         waiting: list[int] = []
+        total = 0
         for k in sorted(sizes, key=last.__getitem__):
             waiting.append(k)
-            if sum(sizes[w] for w in waiting) >= enough:
+            total += sizes[k]
+            if total >= enough:
                 found.setdefault(last[k], []).extend(waiting)
-                waiting = []
+                waiting, total = [], 0
         return found
 
     def _item(self, item: Item) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 import dyncomp
+from tests.frontends.torch.harness import meaningful
 
 from .case import Case
 
@@ -98,7 +99,7 @@ def different(mine: Any, theirs: Any, close: float) -> str:
         return f"{mine.dtype} {tuple(mine.shape)} instead of {theirs.dtype} {tuple(theirs.shape)}"
     if mine.layout != torch.strided or theirs.is_meta:
         return ""
-    if strides(mine) != strides(theirs):
+    if meaningful(mine) != meaningful(theirs):
         return f"strides {mine.stride()} instead of {theirs.stride()}"
     if mine.requires_grad != theirs.requires_grad:
         return f"requires_grad is {mine.requires_grad}"
@@ -106,11 +107,6 @@ def different(mine: Any, theirs: Any, close: float) -> str:
     limit = 0.0 if not theirs.is_floating_point() and not theirs.is_complex() else close
     limit = max(limit, 4 * torch.finfo(theirs.dtype).eps) if limit else 0.0
     return f"off by {off:.1e} of the largest value" if not off <= limit else ""
-
-
-def strides(x: torch.Tensor) -> tuple[int, ...]:
-    """Those that say something."""
-    return tuple(s for s, d in zip(x.stride(), x.shape, strict=True) if d != 1) if x.numel() else ()
 
 
 def error(found: torch.Tensor, expected: torch.Tensor) -> float:

@@ -52,6 +52,19 @@ TRANSFORMER = {
 }
 
 
+VIDEO = {
+    "block_out_channels": (8, 16),
+    "norm_num_groups": 4,
+    "layers_per_block": 1,
+    "cross_attention_dim": 16,
+    "sample_size": 8,
+}
+
+
+def frames() -> tuple[torch.Tensor, ...]:
+    return torch.randn(1, 4, 3, 8, 8), torch.tensor([3]), torch.randn(1, 5, 16)
+
+
 def cases() -> list[Case]:
     vae = {
         "down_block_types": ("DownEncoderBlock2D",) * 2,
@@ -199,31 +212,23 @@ def cases() -> list[Case]:
         ),
         of(
             "UNetMotionModel",
-            {
-                "block_out_channels": (8, 16),
-                "norm_num_groups": 4,
-                "layers_per_block": 1,
+            VIDEO
+            | {
                 "down_block_types": ("DownBlockMotion", "CrossAttnDownBlockMotion"),
                 "up_block_types": ("CrossAttnUpBlockMotion", "UpBlockMotion"),
-                "cross_attention_dim": 16,
                 "num_attention_heads": 2,
-                "sample_size": 8,
                 "motion_num_attention_heads": 2,
             },
-            lambda: (torch.randn(1, 4, 3, 8, 8), torch.tensor([3]), torch.randn(1, 5, 16)),
+            frames,
         ),
         of(
             "UNet3DConditionModel",
-            {
-                "block_out_channels": (8, 16),
-                "norm_num_groups": 4,
-                "layers_per_block": 1,
+            VIDEO
+            | {
                 "down_block_types": ("DownBlock3D", "CrossAttnDownBlock3D"),
                 "up_block_types": ("CrossAttnUpBlock3D", "UpBlock3D"),
-                "cross_attention_dim": 16,
                 "attention_head_dim": 4,
-                "sample_size": 8,
             },
-            lambda: (torch.randn(1, 4, 3, 8, 8), torch.tensor([3]), torch.randn(1, 5, 16)),
+            frames,
         ),
     ]

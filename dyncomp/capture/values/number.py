@@ -239,7 +239,7 @@ class NumberValue(ComputedValue):
 
     def truth(self, tracer: Tracer) -> bool:
         compared = _as_comparison(self)
-        if compared is None or not may_assume(tracer, compared):
+        if compared is None or not _may_assume(tracer, compared):
             return super().truth(tracer)
         source, check = compared
         tracer.guard(source, Kind.CUSTOM_ARRAY, check)
@@ -308,7 +308,7 @@ def _holds(found: object, expected: tuple[str, float, bool]) -> bool:
     return type(found) is float and _BINARY[op](found, other) is outcome
 
 
-def may_assume(tracer: Tracer, compared: tuple[Source, CustomCheck]) -> bool:
+def _may_assume(tracer: Tracer, compared: tuple[Source, CustomCheck]) -> bool:
     """Whether each outcome gets an entry of its own. A variable of a loop takes its branches in turn, and one
     that is compared with many numbers would have too many entries."""
     source, check = compared

@@ -23,6 +23,7 @@ from .regions import Region, Window, windows_of
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
+_refuse = TABLE.refusal("an autograd.Function with mark_dirty, or backward with other results than expected")
 
 Function = torch.autograd.Function
 _DEFAULT_SETUP = Function.setup_context
@@ -136,10 +137,6 @@ def _is_differentiable(result: object, others: tuple[Any, ...]) -> bool:
 
 
 # -- what these are made of ---------------------------------------------------------------------------------
-def _refuse() -> None:
-    """Capture breaks the graph here."""
-
-
 def _begin() -> int:
     """Where ``forward`` begins."""
     return 0
@@ -167,10 +164,6 @@ class _Marking:
 def _zeros(tx: TraceContext, like: Var) -> Var:
     found: Var = tx.ops.full(shape=like.shape, value=0.0, dtype=like.dtype, device=like.type.device)
     return found
-
-
-def refuse(tx: TraceContext) -> None:
-    raise Unsupported("an autograd.Function with mark_dirty, or backward with other results than expected")
 
 
 def begin(tx: TraceContext) -> int:
@@ -224,7 +217,7 @@ def _like(gradient: object, argument: ArrayRef, what: str) -> Var:
     return found
 
 
-TABLE.functions.update({_refuse: refuse, _begin: begin, _stand_ins: stand_ins, _marked: marked})
+TABLE.functions.update({_begin: begin, _stand_ins: stand_ins, _marked: marked})
 
 
 def implementation(fn: object) -> Any:

@@ -19,11 +19,8 @@ from .operands import need_tensor, tensor
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
+_refuse = TABLE.refusal("torch.autograd.grad with these arguments")
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
-
-
-def _refuse() -> None:
-    """Capture breaks the graph here."""
 
 
 def _gradients(
@@ -57,10 +54,6 @@ def _grad(
 
 
 STAND_INS = {torch.autograd.grad: _grad}
-
-
-def refuse(tx: TraceContext) -> None:
-    raise Unsupported("torch.autograd.grad with these arguments")
 
 
 def gradients(
@@ -143,4 +136,4 @@ def _check_attributes(tx: TraceContext, var: Var, names: tuple[str, ...], wanted
             raise Unsupported(f"torch.autograd.grad by a tensor whose {name} is not {wanted}")
 
 
-TABLE.functions.update({_refuse: refuse, _gradients: gradients})
+TABLE.functions.update({_gradients: gradients})

@@ -21,11 +21,8 @@ from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 _WHAT = "backward()"
+_refuse = TABLE.refusal(f"{_WHAT} with these arguments")
 _SPENT = "torch.spent"
-
-
-def _refuse() -> None:
-    """Capture breaks the graph here."""
 
 
 def _leaves(values: list[Any], cotangents: list[Any], retain_graph: bool) -> list[tuple[Any, Any]]:
@@ -66,10 +63,6 @@ def _backward_method(
 
 STAND_INS = {torch.autograd.backward: _backward, torch.Tensor.backward: _backward_method}
 METHODS = {"backward": torch.Tensor.backward}
-
-
-def refuse(tx: TraceContext) -> None:
-    raise Unsupported(f"{_WHAT} with these arguments")
 
 
 _hooks_on_saved = torch._C._autograd._top_saved_tensors_default_hooks
@@ -161,4 +154,4 @@ def is_spent(tx: TraceContext, ref: ArrayRef) -> bool:
     return _SPENT in tx.memo and requires(tx, ref.var) and _spent(tx).holds(tx, ref.var)
 
 
-TABLE.functions.update({_refuse: refuse, _leaves: leaves})
+TABLE.functions.update({_leaves: leaves})

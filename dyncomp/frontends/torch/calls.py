@@ -40,7 +40,7 @@ from .torch_rules import RuleTable, resolve
 _CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.layout)
 _LARGEST_CONSTANT = 1 << 16
 _grad_mode = torch.is_grad_enabled
-_OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 _LARGEST_EXAMPLE = 1 << 22  # elements of tensors made for a call at capture
 
 
@@ -250,7 +250,7 @@ def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     if call.function.__name__ == "binary_cross_entropy" and len({ref.shape for ref in opening.refs}) > 1:
         raise Unsupported("torch.binary_cross_entropy of tensors of several shapes")
     numbers = [_size(n, sizes) for n in opening.numbers]
-    if isinstance(call.function, _OPERATORS):
+    if isinstance(call.function, OPERATORS):
         call.unsure = True
         try:  # not with memory: it may be code of the program, which says what it gives by another function
             return _tried_on(call, opening, sizes, numbers, "meta")

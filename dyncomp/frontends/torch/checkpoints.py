@@ -18,13 +18,10 @@ from .regions import Region, Window
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
+_refuse = TABLE.refusal("torch.utils.checkpoint with these arguments")
 _library = torch.utils.checkpoint
 _NO_CONTEXTS = _library.noop_context_fn
 _WHAT = "a function under torch.utils.checkpoint"
-
-
-def _refuse() -> None:
-    """Capture breaks the graph here."""
 
 
 def _begin() -> int:
@@ -94,10 +91,6 @@ def _checkpointed(
 STAND_INS = {_library.checkpoint: _checkpointed}
 
 
-def refuse(tx: TraceContext) -> None:
-    raise Unsupported("torch.utils.checkpoint with these arguments")
-
-
 def begin(tx: TraceContext) -> int:
     number = len(tx.builder.nodes)
     tx.memo[BEGIN, number] = Region.begin(tx)
@@ -152,4 +145,4 @@ def _check_reentrant(tx: TraceContext, values: list[Any], args: tuple[Any, ...])
         raise Unsupported("a reentrant checkpoint that returns an argument")
 
 
-TABLE.functions.update({_refuse: refuse, _begin: begin, _end: end})
+TABLE.functions.update({_begin: begin, _end: end})

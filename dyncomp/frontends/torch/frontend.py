@@ -64,7 +64,7 @@ _MODULES = (
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
-_CONSTANT_TYPES += (*operators.TYPES, *operators.NAMESPACES)
+_CONSTANT_TYPES += (*operators.OPERATORS, *operators.NAMESPACES)
 _STAND_INS = {
     **attributes.STAND_INS,
     **checkpoints.STAND_INS,

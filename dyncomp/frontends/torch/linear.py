@@ -159,7 +159,9 @@ def scaled_dot_product_attention(
     _same_dtype(*refs)
     if any(r.ndim < 2 or not r.dtype.is_float for r in refs):
         raise Unsupported("attention of tensors with less than two dimensions or of integers")
-    order = attention_order(tx, refs, attn_mask, bool(enable_gqa)) if dropout_p == 0.0 else None
+    drop = partial(_dropped, tx, dropout_p) if dropout_p != 0.0 else None
+    natural = list(range(refs[0].ndim))
+    order = attention_order(tx, refs, attn_mask, bool(enable_gqa)) if drop is None else natural
     if enable_gqa:
         refs[1:] = [_for_each_query_head(tx, r, refs[0]) for r in refs[1:]]
     stack = broadcast_shapes(*(r.shape[:-2] for r in refs))
@@ -170,12 +172,11 @@ def scaled_dot_product_attention(
         shape = (*stack, q.shape[-2], k.shape[-2])
         masks.append(spread_to(tx, _added_mask(tx, need_tensor(attn_mask), q.dtype), shape))
     stop = partial(_without_rows, tx) if masks and is_differentiated(tx, q, k, v, *masks) else None
-    if stop is not None or dropout_p != 0.0:
-        drop = partial(_dropped, tx, dropout_p) if dropout_p != 0.0 else None
+    if stop is not None or drop is not None:
         out = attention(tx.ops, q, k, v, *masks, scale=factor, causal=bool(is_causal), stop=stop, drop=drop)
     else:
         out = emit(tx, "attention", q, k, v, *masks, scale=factor, causal=bool(is_causal))
-    return tensor(out if order is None else in_order(tx, out, order))
+    return tensor(in_order(tx, out, order))
 
 
 def _dropped(tx: TraceContext, p: object, weights: Var) -> Var:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..base import Rule
-from .calls import routine
+from .calls import OPERATORS, routine
 from .library import torch
 
-_PACKET, _OVERLOAD = torch._ops.OpOverloadPacket, torch._ops.OpOverload
-TYPES: tuple[type, ...] = (_PACKET, _OVERLOAD)
+_OVERLOAD, _PACKET = OPERATORS
 NAMESPACES: tuple[type, ...] = (type(torch.ops), type(torch.ops.aten))
 _OTHERWISE = (
     torch.Tag.nondeterministic_seeded,

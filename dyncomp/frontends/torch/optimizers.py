@@ -11,24 +11,16 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import Unsupported
 from ..base import TraceContext
 from .inplace import TABLE as WRITING
 from .library import torch
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
+_refuse = TABLE.refusal("an optimizer with these settings")
 _MODULES = {name: module for name, module in sys.modules.items() if name.startswith("torch.optim.")}
 _library = _MODULES["torch.optim.optimizer"]
 _groups = torch.utils._foreach_utils
-
-
-def _refuse() -> None:
-    """Capture breaks the graph here."""
-
-
-def refuse(tx: TraceContext) -> None:
-    raise Unsupported("an optimizer with these settings")
 
 
 # -- wrappers, known by their code -----------------------------------------------------------------------
@@ -181,4 +173,4 @@ for _name in ("add_", "sub_", "mul_", "div_", "zero_", "clamp_min_", "clamp_max_
     TABLE.function(f"_foreach_{_name}")(_each(_name))
 
 
-TABLE.functions.update({_refuse: refuse, _current_accelerator: current_accelerator})
+TABLE.functions.update({_current_accelerator: current_accelerator})

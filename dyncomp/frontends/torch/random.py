@@ -154,11 +154,11 @@ def randperm(tx: TraceContext, n: Any, *, dtype: object = None, **keywords: obje
 
 # -- filling tensors ----------------------------------------------------------------------------------------
 def _filled(
-    method: str, shape: tuple[int, ...], dtype: object, axes: tuple[int, ...], *args: object, **kwargs: object
+    axes: tuple[int, ...], method: str, shape: tuple[int, ...], dtype: object, *args: object, **kwargs: object
 ) -> Any:
-    """A new tensor in which an in-place method has drawn, seen in this order of its axes."""
+    """A new tensor in which an in-place method has drawn, seen in this order of its axes (none: C order)."""
     made = torch.empty(shape, dtype=dtype)
-    getattr(made.permute(axes), method)(*args, **kwargs)
+    getattr(made.permute(axes) if axes else made, method)(*args, **kwargs)
     return made
 
 
@@ -167,11 +167,11 @@ def filled_like(
 ) -> ArrayRef:
     """What an in-place method draws in ``empty_like(x)``. In which order depends on its strides."""
     order = axes_in_memory(x.var)
-    axes = tuple(order.index(axis) for axis in range(x.ndim))
+    axes = () if order == sorted(order) else tuple(order.index(axis) for axis in range(x.ndim))
     shape = tuple(x.shape[axis] for axis in order)
-    given = (method, shape, TO_TORCH[x.dtype], axes, *args)
+    given = (axes, method, shape, TO_TORCH[x.dtype], *args)
     drawn = _drawn(tx, _filled, given, kwargs, shape, x.dtype, may_raise)
-    return drawn if order == list(range(x.ndim)) else tensor(emit(tx, "transpose", drawn.var, perm=axes))
+    return tensor(emit(tx, "transpose", drawn.var, perm=axes)) if axes else drawn
 
 
 def _filling(method: str) -> Any:
@@ -207,7 +207,7 @@ def normal(
     if size is not None:
         wanted = default_dtype() if dtype is None else parse_dtype(dtype)
         shape = sizes_of((size,))
-        given = ("normal_", shape, TO_TORCH[wanted], tuple(range(len(shape))), mean, std)
+        given = ((), "normal_", shape, TO_TORCH[wanted], mean, std)
         return _drawn(tx, _filled, given, {}, shape, wanted)
     tensors = [need_tensor(x) for x in (mean, std) if is_tensor(x)]
     if dtype is not None or not tensors or any(x.dtype not in _REAL for x in tensors):
@@ -219,7 +219,7 @@ def normal(
     if is_tensor(std):
         _require(tx, pointwise(tx, "greater_equal", std.var, _zero_like(tx, std)))
     dtype = tensors[0].dtype
-    given = ("normal_", shape, TO_TORCH[dtype], tuple(range(len(shape))), 0.0, scale)
+    given = ((), "normal_", shape, TO_TORCH[dtype], 0.0, scale)
     made = _drawn(tx, _filled, given, {}, shape, dtype, may_raise=not is_tensor(std))
     if is_tensor(std):
         made = tensor(multiply_var(tx, made, std))

@@ -18,6 +18,7 @@ from .functional import relu_var
 from .library import torch
 from .linear import linear
 from .operands import need_tensor, pointwise, tensor
+from .shape import piece, transpose
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
@@ -36,14 +37,8 @@ def _gates(
     found = []
     for source, weight, bias in zip((x, h), weights, biases):
         rows = linear(tx, source, weight, bias)
-        found.append([_part(tx, rows, number, width) for number in range(count)])
+        found.append([piece(tx, rows.var, 1, number * width, width).var for number in range(count)])
     return found[0], found[1]
-
-
-def _part(tx: TraceContext, rows: ArrayRef, number: int, width: object) -> Var:
-    assert type(width) is int
-    starts, sizes = (0, number * width), (rows.shape[0], width)
-    return emit(tx, "strided_slice", rows.var, starts=starts, sizes=sizes, steps=(1, 1))
 
 
 @TABLE.function("lstm_cell")
@@ -127,9 +122,9 @@ def _layers(name: str) -> Callable[..., tuple[ArrayRef, ...]]:
         states = [need_tensor(s) for s in (hx if isinstance(hx, (tuple, list)) else (hx,))]
         ways, each = 1 + bool(two_ways), len(parameters) // count
         turned = bool(batch_first and batch_first[0])
-        x, finals = _turned(tx, need_tensor(data)) if turned else need_tensor(data), []
+        x, finals = transpose(tx, data, 0, 1) if turned else need_tensor(data), []
         for k in range(count):
-            given: list[Any] = [_rows(tx, s, k * ways, ways) for s in states]
+            given: list[Any] = [piece(tx, s.var, 0, k * ways, ways) for s in states]
             start = given if name == "lstm" else given[0]
             own = parameters[k * each : (k + 1) * each]
             x, *last = layer(
@@ -139,27 +134,9 @@ def _layers(name: str) -> Callable[..., tuple[ArrayRef, ...]]:
             if k < count - 1:
                 x = dropout(tx, x, p)
         ends = (emit(tx, "concatenate", *(s.var for s in parts), axis=0) for parts in zip(*finals))
-        return _turned(tx, x) if turned else x, *map(tensor, ends)
+        return transpose(tx, x, 0, 1) if turned else x, *map(tensor, ends)
 
     return rule
-
-
-def _turned(tx: TraceContext, x: ArrayRef) -> ArrayRef:
-    """Steps and batch change places."""
-    return tensor(emit(tx, "transpose", x.var, perm=(1, 0, 2)))
-
-
-def _rows(tx: TraceContext, x: ArrayRef, start: int, count: int) -> ArrayRef:
-    rest = x.shape[1:]
-    cut = emit(
-        tx,
-        "strided_slice",
-        x.var,
-        starts=(start, *(0 for _ in rest)),
-        sizes=(count, *rest),
-        steps=(1,) * x.ndim,
-    )
-    return tensor(cut)
 
 
 for _name in sorted(RECURRENT):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ...errors import Unsupported
 from ..base import Rule, TraceContext
 from ..rule_table import LibraryRules, below
 from .library import torch
@@ -20,6 +22,19 @@ class RuleTable(LibraryRules):
 
     def __init__(self) -> None:
         super().__init__(resolve)
+
+    def refusal(self, what: str) -> Callable[[], None]:
+        """A function for what is followed in place of the library's Python: capture breaks the graph where
+        that calls it."""
+
+        def refuse() -> None:
+            """Capture breaks the graph here."""
+
+        def rule(tx: TraceContext) -> None:
+            raise Unsupported(what)
+
+        self.functions[refuse] = rule
+        return refuse
 
 
 def of_rank(rule: Rule, rank: int) -> Rule:

@@ -18,19 +18,11 @@ from .functional import gelu, layer_norm, relu
 from .library import torch
 from .linear import linear, matmul_var, scaled_dot_product_attention
 from .operands import contiguous, need_tensor, pointwise, tensor, to_var
+from .shape import piece
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
-
-
-def _part(tx: TraceContext, parameter: ArrayRef, number: int, width: int) -> ArrayRef:
-    """The rows of a joint parameter that make queries, keys or values."""
-    rest = parameter.shape[1:]
-    starts = (number * width, *[0] * len(rest))
-    cut = emit(
-        tx, "strided_slice", parameter.var, starts=starts, sizes=(width, *rest), steps=(1,) * (1 + len(rest))
-    )
-    return tensor(cut)
+_refuse = TABLE.refusal("a transformer that takes nested tensors of any mask")
 
 
 def _heads(tx: TraceContext, x: ArrayRef, heads: int) -> ArrayRef:
@@ -58,7 +50,8 @@ def _projected(
         raise Unsupported("attention with these heads")
     found = []
     for number, x in enumerate(inputs):
-        row = linear(tx, x, _part(tx, weights, number, width), _part(tx, shifts, number, width))
+        own = [piece(tx, p.var, 0, number * width, width) for p in (weights, shifts)]
+        row = linear(tx, x, *own)
         found.append(_heads(tx, row, heads))
     return found
 
@@ -239,21 +232,12 @@ def _nests(encoder: Any, src: Any) -> bool:
     if not torch.backends.mha.get_fastpath_enabled() or torch.is_autocast_enabled():
         return False
     if not getattr(encoder, "mask_check", True):
-        refuse_nested()
+        _refuse()
     return not (
         torch.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
     )
 
 
-def refuse_nested() -> None:
-    """Capture breaks the graph here."""
-
-
-def nested_refused(tx: TraceContext) -> None:
-    raise Unsupported("a transformer that takes nested tensors of any mask")
-
-
-TABLE.functions[refuse_nested] = nested_refused
 STAND_INS = {
     _library._detect_is_causal_mask: _is_said_to_be_causal,
     torch.nn.TransformerEncoder.forward: _encoder,

@@ -164,15 +164,14 @@ class _Builder:
             if passes.get(stage):
                 more, available = self.loops(opened, group, rest, passes[stage], available)
                 items += more
-        for stores in ([n for n in late if n.axes & members], [n for n in late if not n.axes & members]):
-            if stores:
-                inside = bool(stores[0].axes & members)
-                more, available = (
-                    self.loops(opened, group, rest, stores, available)
-                    if inside
-                    else self.build(opened, rest, stores, available)
-                )
-                items += more
+        within = [n for n in late if n.axes & members]
+        if within:
+            more, available = self.loops(opened, group, rest, within, available)
+            items += more
+        behind = [n for n in late if not n.axes & members]
+        if behind:
+            more, available = self.build(opened, rest, behind, available)
+            items += more
         self.by_name.update(overridden)
         self.by_name.update(outside_kept)
         return items, available
@@ -228,8 +227,9 @@ class _Builder:
         """Stores to a buffer that a pass after them reads, to compute again what was made of it: they come
         last. Takes those inside the loop from their passes."""
         late: list[Node] = []
+        loaded = {n.arg[0] for n in needed if n.op == "load"}
         for node in needed:
-            if node.op != "store" or not any(n.op == "load" and n.arg[0] == node.arg[0] for n in needed):
+            if node.op != "store" or node.arg[0] not in loaded:
                 continue
             inside = bool(node.axes & members)
             for stage, roots in passes.items():

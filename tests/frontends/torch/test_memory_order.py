@@ -80,3 +80,24 @@ def test_sizes_that_change():
         x = torch.randn(batch, 6, 8, dtype=torch.float64)
         same(compiled(x), attends(x), f"batch of {batch}")
     assert dyncomp.stats()["graphs"] - before == 2
+
+
+VOLUMES = {
+    "C order": lambda x: x,
+    "channels last": lambda x: x.contiguous(memory_format=torch.channels_last_3d),
+    "turned": lambda x: x.transpose(2, 4).contiguous().transpose(2, 4),
+    "part": lambda x: torch.cat([x, x], 4)[..., ::2],
+}
+
+
+@pytest.mark.parametrize("dim", range(5))
+@pytest.mark.parametrize("first", VOLUMES)
+@pytest.mark.parametrize("second", VOLUMES)
+def test_joined_volumes(first, second, dim):
+    """Channels last where all are."""
+    x, y = (VOLUMES[name](torch.randn(2, 3, 4, 5, 6)) for name in (first, second))
+
+    def join(x, y):
+        return torch.cat([x, y], dim)
+
+    same(dyncomp.compile(join, backend="eager", fullgraph=True)(x, y), join(x, y), f"{first}, {second}")
