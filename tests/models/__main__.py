@@ -1,6 +1,7 @@
 """Compile collections of PyTorch models and compare each with eager torch: results, gradients, buffers.
 
-    python -m tests.models [timm …] [--only REGEX] [--backend eager|inductor] [--inference] [--list] [--write]
+    python -m tests.models [timm …] [--only REGEX] [--backend eager|inductor] [--inference] [--where]
+        [--list] [--write]
 
 A row per model: graphs and breaks of the first call, of a training step, what was compiled again at a second
 call, seconds. Each model runs in a process forked from one that has imported the collection. ``--write`` puts
@@ -92,6 +93,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default="", help="a regular expression that names contain")
     parser.add_argument("--backend", default="inductor")
     parser.add_argument("--inference", action="store_true", help="no training steps")
+    parser.add_argument("--where", action="store_true", help="what capture said of breaks and recompilations")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
@@ -111,6 +113,8 @@ def main(arguments: list[str]) -> int:
                 continue
             found.append(in_a_process(case, options.backend, not options.inference))
             print(row(found[-1]), flush=True)
+            for line in dict.fromkeys(found[-1].where if options.where else ()):
+                print(f"    {line}", flush=True)
         lines.append(totals(collection, found))
         print(lines[-1], flush=True)
         wrong += sum(bool(v.wrong) for v in found)

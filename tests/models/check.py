@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import logging
 import math
 import random
 import time
@@ -30,7 +31,8 @@ _SIZES = (3, 5)  # further batch sizes
 class Verdict:
     """``wrong``: what differs from eager, "" if nothing does. ``skipped``: why nothing was compared (eager
     itself fails). Counts of breaks and of frames left plain are those of the first calls; ``again`` counts
-    graphs compiled at a second call with the same sizes and at a third batch size."""
+    graphs compiled at a second call with the same sizes and at a third batch size. ``where``: what capture said of
+    breaks, of frames left plain and of what it compiled again."""
 
     name: str
     wrong: str = ""
@@ -154,8 +156,17 @@ def loss_of(result: Any) -> torch.Tensor | None:
 def counted(call: Callable[[], Any]) -> tuple[Any, dict[str, Any], float]:
     """What a call gives, what was compiled for it, and seconds."""
     before = dyncomp.stats()
+    log = logging.getLogger("dyncomp.capture")
+    said = _Said()
+    log.addHandler(said)
+    level, log.propagate = log.level, False
+    log.setLevel(logging.INFO)
     begin = time.perf_counter()
-    result = call()
+    try:
+        result = call()
+    finally:
+        log.removeHandler(said)
+        log.setLevel(level)
     seconds = time.perf_counter() - begin
     after = dyncomp.stats()
     made: dict[str, Any] = {
@@ -163,7 +174,19 @@ def counted(call: Callable[[], Any]) -> tuple[Any, dict[str, Any], float]:
     }
     made["breaks"] = {k: n - before["breaks"].get(k, 0) for k, n in after["breaks"].items()}
     made["breaks"] = {k: n for k, n in made["breaks"].items() if n}
+    made["where"] = said.lines
     return result, made, seconds
+
+
+class _Said(logging.Handler):
+    """Keeps what capture says of graph breaks and of what is compiled again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
 
 
 def resized(value: Any, old: int, new: int) -> Any:
@@ -222,6 +245,7 @@ def inference(verdict: Verdict, case: Case, model: Any, reference: Any, args: An
         with torch.set_grad_enabled(case.grad):
             found, made, seconds = counted(lambda: caller(model, case.method)(*given[0], **given[1]))
         verdict.seconds = verdict.seconds or seconds
+        verdict.where += made["where"]
         said = difference(found, expected)
         if "off by" in said and rounding(found, expected, case.method, before, args, kwargs, 1):
             said = ""
@@ -276,6 +300,7 @@ def train(verdict: Verdict, model: Any, reference: Any, args: Any, kwargs: Any) 
         else:
             verdict.again += made["graphs"]
         verdict.fallbacks += made["fallbacks"]
+        verdict.where += made["where"]
         verdict.wrong = difference(found, expected, CLOSE_GRADIENT)
         if "off by" in verdict.wrong and rounding(found, expected, "forward", exact, args, kwargs, 2):
             verdict.wrong = ""
