@@ -452,8 +452,11 @@ class Tracer:
         places = [self.places[name] for name in sym.symbols() if name in self.places]
         roots = [p.source.root() for p in places if p.source is not None and p.what == "int"]
         varies = any(isinstance(root, LocalSource) and root.local in self.varying for root in roots)
-        often = self.config.state_of(self.code).captures > self.config.options.recompile_limit // 2
-        return varies or (bool(roots) and often)
+        return varies or (bool(roots) and self.is_captured_often())
+
+    def is_captured_often(self) -> bool:
+        """Whether what is guarded on may keep changing."""
+        return self.config.state_of(self.code).captures > self.config.options.recompile_limit // 2
 
     def index_constant(self, value: Value, what: str) -> int:
         """As :meth:`key_constant`, for an index into a sequence."""

@@ -576,6 +576,11 @@ def hint(value: Dim) -> int:
     return value.hint if isinstance(value, SymInt) else value
 
 
+def depends_on_data(value: Dim) -> bool:
+    """Whether an unbacked symbol occurs in it."""
+    return isinstance(value, SymInt) and value.env.is_unbacked(value)
+
+
 def same(a: Dim, b: Dim) -> bool:
     """Structurally equal; records nothing."""
     if isinstance(a, SymInt):

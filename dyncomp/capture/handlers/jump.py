@@ -121,7 +121,7 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
     frame.unrolled.discard(loop.header)
     frame.steps.pop(loop.header, None)
     count = iterator.remaining(tracer) if isinstance(iterator, IteratorValue) else None
-    if count is None and tracer.config.pins_trip_counts and isinstance(iterator, IteratorValue):
+    if count is None and isinstance(iterator, IteratorValue) and _pins(tracer, iterator):
         iterator.pin()
         count = iterator.remaining(tracer)
     if count is None:
@@ -151,6 +151,17 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return False
     frame.unrolled.add(loop.header)
     return True
+
+
+def _pins(tracer: Tracer, iterator: IteratorValue) -> bool:
+    """Whether a loop over a symbolic number of items is captured for the number there are. One over tensors is,
+    until that was done for several numbers: a step's overhead in autograd exceeds what another graph costs."""
+    if tracer.config.pins_trip_counts:
+        return True
+    if not terminators.works_on_tensors(tracer) or tracer.is_captured_often():
+        return False
+    count = iterator.expected(tracer)
+    return count is not None and count <= LAYERS * tracer.config.options.unroll_limit
 
 
 def _over_names(iterator: IteratorValue) -> bool:

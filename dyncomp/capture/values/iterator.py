@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ...symbolic.integers import Dim, SymInt
+from ...symbolic.integers import Dim, SymInt, depends_on_data, hint
 from ..breaks import Break
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .number import ConstValue
@@ -25,6 +25,10 @@ class IteratorValue(Value):
         for child in self.children():
             if isinstance(child, IteratorValue):
                 child.pin()
+
+    def expected(self, tracer: Tracer) -> int | None:
+        """How many items are left in this call, where :meth:`pin` can have it so in all."""
+        return self.remaining(tracer)
 
     def bound(self, tracer: Tracer) -> int | None:
         """At most how many items are left, where that is known."""
@@ -197,6 +201,12 @@ class RangeIterator(IteratorValue):
             return None
         return len(range(self.current, self.stop, self.step))
 
+    def expected(self, tracer: Tracer) -> int | None:
+        bounds = (self.current, self.stop, self.step)
+        if not hint(self.step) or any(depends_on_data(v) for v in bounds):
+            return None
+        return len(range(*map(hint, bounds)))
+
     def next(self, tracer: Tracer) -> Value | None:
         if self.step == 0:
             raise Break("would-raise", "range() arg 3 must not be zero")
@@ -236,6 +246,9 @@ class ArrayIterator(IteratorValue):
 
     def remaining(self, tracer: Tracer) -> int | None:
         return None if isinstance(self.rows, SymInt) else self.rows - self.position
+
+    def expected(self, tracer: Tracer) -> int | None:
+        return None if depends_on_data(self.rows) else hint(self.rows) - self.position
 
     def next(self, tracer: Tracer) -> Value | None:
         if self.position >= self.array.ref.shape[0]:
@@ -304,6 +317,11 @@ class ZipIterator(CombiningIterator):
         if not counts:
             return 0
         return min(known) if len(known) == len(counts) else None
+
+    def expected(self, tracer: Tracer) -> int | None:
+        counts = [s.expected(tracer) if isinstance(s, IteratorValue) else None for s in self.sources]
+        known = [c for c in counts if c is not None]
+        return min(known, default=0) if len(known) == len(counts) else None
 
     def bound(self, tracer: Tracer) -> int | None:
         return super().bound(tracer) if self.sources else 0

@@ -468,7 +468,10 @@ def called(
         call.caller = _Caller(tx.builder.loc, tx.module())
     if not opening.refs and not opening.numbers:
         return _constant(tx, call)
-    if not any(ref.kind == "array" for ref in opening.refs):
+    if not opening.refs:  # of sizes that change
+        tx.builder.device = tx.builder.device or CPU
+        puts(tx, True)
+    elif not any(ref.kind == "array" for ref in opening.refs):
         raise Unsupported("a call of torch without tensors")
     _check_places(opening)
     found = _try(call, opening, tx.env.hints)
