@@ -64,6 +64,7 @@ class Tracer:
         self.builder = GraphBuilder(config.table, self.env)
         self.builder.device = decisions.device
         self.tx = TraceContext(self.builder, module=self._module, changes=self._changes)
+        self.tx.may_pin = lambda: not self.is_captured_often()
         self.tx.attribute = self._attribute
         self.tx.fused_random = config.options.random == "fused"
         self.guards: list[Guard] = []
@@ -456,6 +457,8 @@ class Tracer:
 
     def is_captured_often(self) -> bool:
         """Whether what is guarded on may keep changing."""
+        if self.breaks_are_errors:
+            return False
         return self.config.state_of(self.code).captures > self.config.options.recompile_limit // 2
 
     def index_constant(self, value: Value, what: str) -> int:

@@ -381,7 +381,8 @@ class TraceContext:
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
     ``changes()``: how many random numbers were drawn so far, and what else differs where something that was
     there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
-    C, which is guarded. ``fused_random``: random numbers are drawn in kernels, where a rule can."""
+    C, which is guarded. ``fused_random``: random numbers are drawn in kernels, where a rule can.
+    ``may_pin()``: symbolic sizes may be made constants, as the program was not captured for many yet."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
@@ -394,6 +395,7 @@ class TraceContext:
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
     fused_random: bool = False
+    may_pin: Callable[[], bool] = lambda: False
 
     @property
     def ops(self) -> Ops:

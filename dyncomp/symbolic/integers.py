@@ -183,6 +183,14 @@ class ShapeEnv:
         self._record(expr, relation, answer)
         return answer
 
+    def expect(self, expr: Dim) -> bool:
+        """Whether ``expr == 0``, without which the program raises: assumed of what depends on the data."""
+        if not depends_on_data(expr) or self.known(expr, "==") is not None:
+            return self.decide(expr, "==")
+        assert isinstance(expr, SymInt)
+        self._record(expr, "==", True)
+        return True
+
     def known(self, expr: Dim, relation: str) -> bool | None:
         """Like :meth:`decide` but ``None`` instead of a guard where it is not certain."""
         if isinstance(expr, int):

@@ -363,7 +363,7 @@ def _shapes(call: _Call, opening: _Opening, first: _Found, env: ShapeEnv) -> lis
         raise Unsupported("a call of torch on sizes that depend on the data", break_id="data-dependent-shape")
     probes: list[Probe] = [({**env.hints}, first)]
     for name in symbols:
-        probes += _probes(call, opening, env.hints, _equal_to(name, symbols, env))
+        probes += _probes(call, opening, env, _equal_to(name, symbols, env), symbols)
     if any(_kind(found) != _kind(first) for _, found in probes):
         raise Unsupported("a call of torch whose results are arranged by their sizes")
     known = [d for ref in opening.refs for d in ref.shape if isinstance(d, SymInt)] + opening.numbers
@@ -386,9 +386,13 @@ def _equal_to(name: str, symbols: list[str], env: ShapeEnv) -> list[str]:
     return [name, *(s for s in symbols if s != name and agree(env, env.symbol(s), symbol))]
 
 
-def _probes(call: _Call, opening: _Opening, hints: dict[str, int], names: list[str]) -> list[Probe]:
-    """Calls at other values of equal symbols, by steps that torch accepts."""
+def _probes(
+    call: _Call, opening: _Opening, env: ShapeEnv, names: list[str], symbols: list[str]
+) -> list[Probe]:
+    """Calls at other values of equal symbols, by steps that torch accepts. Where it accepts none, sizes that
+    are equal now may have to be (a matrix is to be square): a guard."""
     problem = Unsupported("a call of torch that takes these sizes only")
+    hints = env.hints
     for steps in _STEPS:
         try:
             return [
@@ -397,7 +401,13 @@ def _probes(call: _Call, opening: _Opening, hints: dict[str, int], names: list[s
             ]
         except Unsupported as refused:
             problem = refused
-    raise problem
+    alike = [name for name in symbols if hints[name] == hints[names[0]]]
+    if len(alike) == len(names):
+        raise problem
+    found = _probes(call, opening, env, alike, symbols)
+    for name in alike:
+        env.decide(env.symbol(name) - env.symbol(names[0]), "==")
+    return found
 
 
 def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:

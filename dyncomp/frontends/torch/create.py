@@ -18,7 +18,17 @@ from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from . import state
 from .library import torch
-from .operands import Number, checked_number, convert, fitting, need_tensor, only_defaults, tensor, to_var
+from .operands import (
+    Number,
+    checked_number,
+    convert,
+    fitting,
+    integer,
+    need_tensor,
+    only_defaults,
+    tensor,
+    to_var,
+)
 from .placement import device_named, puts
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
 from .shape import axes_in_memory, dense_copy, sizes_of
@@ -169,6 +179,20 @@ def new_full(
     check_placement(tx, keywords)
     wanted = need_tensor(self).dtype if dtype is None else parse_dtype(dtype)
     return filled(tx, sizes_of((size,)), fill_value, wanted)
+
+
+@TABLE.function("eye")
+def eye(
+    tx: TraceContext, n: object, m: object = None, *, dtype: object = None, **keywords: object
+) -> ArrayRef:
+    check_placement(tx, keywords, fresh=True)
+    rows = integer(n)
+    shape = (rows, rows if m is None else integer(m))
+    if any(not isinstance(d, SymInt) and d < 0 for d in shape):
+        raise Unsupported("eye of a negative size")
+    row, column = (emit(tx, "iota", shape=shape, axis=a, dtype=dtypes.int64, device=CPU) for a in (0, 1))
+    wanted = default_dtype() if dtype is None else parse_dtype(dtype)
+    return tensor(convert(tx, emit(tx, "equal", row, column), wanted))
 
 
 @TABLE.function("arange")

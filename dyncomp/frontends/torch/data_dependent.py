@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...dtypes import int64
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
+from ..known import known_array, pinned_array
 from ..meaning import size_of_selection
 from ..numpy.data_dependent import call, positions
 from ..numpy.operands import emit
@@ -17,12 +21,18 @@ from .torch_rules import RuleTable
 TABLE = RuleTable()
 
 
+def selects(tx: TraceContext, mask: Var) -> Dim:
+    """How many elements a mask selects, without looking at the data where it is made of sizes alone."""
+    known = pinned_array(tx.builder, mask) if tx.may_pin() else known_array(tx.builder, mask)
+    return size_of_selection(tx, mask) if known is None else int(np.count_nonzero(known))
+
+
 def by_mask(tx: TraceContext, x: Var, mask: Var) -> ArrayRef:
     """``x[mask]`` where the mask covers the leading dimensions."""
     covered = x.shape[: mask.ndim]
     if not mask.ndim or not all(a == b for a, b in zip(mask.shape, covered)):
         raise Unsupported("a boolean mask of another shape than the tensor")
-    shape = (size_of_selection(tx, mask), *x.shape[mask.ndim :])
+    shape = (selects(tx, mask), *x.shape[mask.ndim :])
     return tensor(call(tx, "select", [x, mask], [(x.dtype, shape)]))
 
 
@@ -43,5 +53,5 @@ def nonzero(tx: TraceContext, input: object, *, as_tuple: bool = False) -> Any:
         raise Unsupported("nonzero of a tensor without dimensions", break_id="data-dependent-shape")
     if as_tuple:
         return tuple(map(tensor, positions(tx, x.var)))
-    shape = (x.ndim, size_of_selection(tx, x.var))
+    shape = (x.ndim, selects(tx, x.var))
     return tensor(emit(tx, "transpose", call(tx, "argwhere", [x.var], [(int64, shape)]), perm=(1, 0)))

@@ -11,7 +11,7 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim, same
+from ...symbolic.integers import Dim, SymInt, same
 from ..base import ArrayRef, TraceContext, memory_of
 from ..numpy.data_dependent import positions
 from ..numpy.index_parse import (
@@ -42,6 +42,7 @@ from .operands import (
     write,
 )
 from .promote import is_tensor
+from .shape import axes_in_memory
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
@@ -163,6 +164,8 @@ def setitem(tx: TraceContext, x: object, key: Any, value: object) -> None:
 
 
 def _assigned(tx: TraceContext, value: object, ref: ArrayRef) -> Var:
+    if isinstance(value, SymInt):
+        return convert(tx, to_var(tx, value, dtypes.int64), ref.dtype)
     if not is_tensor(value) and not isinstance(value, (*Number, ArrayRef)):
         raise Unsupported(f"assigning a {type(value).__name__} to a tensor")
     if isinstance(value, float) and not ref.dtype.is_float:
@@ -184,12 +187,12 @@ def _write_masked(tx: TraceContext, ref: ArrayRef, mask: ArrayRef, value: Var) -
     wrong = not all(a == b for a, b in zip(mask.shape, ref.shape[: mask.ndim]))
     if wrong or (value.ndim and not mask.ndim):
         raise Unsupported("the shape of the mask does not match the indexed tensor")
-    if value.ndim:
+    rest = ref.ndim - mask.ndim
+    if value.ndim > rest:
         _write_selected(tx, ref, mask.var, value)
         return
-    if mask.ndim != ref.ndim:
-        raise Unsupported("assigning a number to rows", break_id="data-dependent-shape")
-    write(tx, ref, pointwise(tx, "where", mask.var, value, ref.var))
+    rows = emit(tx, "reshape", mask.var, shape=(*mask.shape, *(1,) * rest)) if rest else mask.var
+    write(tx, ref, pointwise(tx, "where", rows, _fit(tx, value, ref.shape[mask.ndim :]), ref.var))
 
 
 def _write_selected(tx: TraceContext, ref: ArrayRef, mask: Var, value: Var) -> None:
@@ -214,6 +217,25 @@ def index_select(tx: TraceContext, input: object, dim: object, index: object) ->
         raise Unsupported("index_select with an index that is no vector")
     checked = no_negative(tx, places.var, x.shape[axis])
     return tensor(contiguous(tx, emit(tx, "index", x.var, checked, dims=(axis,), position=axis)))
+
+
+@TABLE.both("index_fill")
+def index_fill(tx: TraceContext, input: object, dim: object, index: object, value: object) -> ArrayRef:
+    x, places = need_tensor(input), need_tensor(index)
+    axis = axis_of(dim, x.ndim)
+    filled = _assigned(tx, value, x)
+    if places.ndim != 1 or x.ndim == 0 or filled.ndim:
+        raise Unsupported("index_fill with an index that is no vector")
+    rows = (*x.shape[:axis], places.shape[0], *x.shape[axis + 1 :])
+    params: dict[str, Any] = {"dims": (axis,), "position": axis, "combine": "set"}
+    index_var = convert(tx, places.var, dtypes.int64)
+    made = emit(tx, "index_put", x.var, broadcast_to(tx, filled, rows), index_var, **params)
+    return tensor(in_order(tx, made, axes_in_memory(x.var)))
+
+
+@TABLE.method("index_fill_")
+def index_fill_(tx: TraceContext, self: object, dim: object, index: object, value: object) -> ArrayRef:
+    return write(tx, self, index_fill(tx, self, dim, index, value).var)
 
 
 def no_negative(tx: TraceContext, positions: Var, size: Dim) -> Var:

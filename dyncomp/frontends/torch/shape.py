@@ -43,7 +43,7 @@ def sizes_of(args: Sequence[Any]) -> tuple[Dim, ...]:
     return tuple(integer(a) for a in args)
 
 
-def inferred(x: Var, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def inferred(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """``shape`` with the one -1 replaced."""
     unknown = [i for i, d in enumerate(shape) if not isinstance(d, SymInt) and d == -1]
     if any(not isinstance(d, SymInt) and d < -1 for d in shape) or len(unknown) > 1:
@@ -52,14 +52,14 @@ def inferred(x: Var, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
         return shape
     known = product(d for i, d in enumerate(shape) if i != unknown[0])
     total = product(x.shape)
-    if known == 0 or total % known != 0:
+    if known == 0 or not tx.env.expect(total % known):
         raise Unsupported(f"shape {shape} is invalid for input of size {total}")
     return tuple(total // known if i == unknown[0] else d for i, d in enumerate(shape))
 
 
 def view_var(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> Var:
     """A reshape that shares memory, or ``Unsupported``."""
-    wanted = inferred(x, shape)
+    wanted = inferred(tx, x, shape)
     if not reshapes_in_place(x, wanted):
         raise Unsupported("view size is not compatible with input tensor's size and stride")
     return emit(tx, "reshape", x, shape=wanted)
@@ -81,7 +81,7 @@ def view_as(tx: TraceContext, self: object, other: object) -> ArrayRef:
 def reshape_method(tx: TraceContext, self: object, *sizes: object, shape: object = None) -> ArrayRef:
     x = need_tensor(self).var
     wanted = sizes if shape is None else (shape,)
-    return tensor(reshape_var(tx, x, inferred(x, sizes_of(wanted))))
+    return tensor(reshape_var(tx, x, inferred(tx, x, sizes_of(wanted))))
 
 
 @TABLE.function("reshape")
