@@ -30,8 +30,8 @@ def known_array(builder: GraphBuilder, var: Var) -> Any:
 
 
 def pinned_array(builder: GraphBuilder, var: Var) -> Any:
-    """As ``known_array``, and where it depends on symbolic sizes, what it is for those of this call: from then
-    on they are these."""
+    """As ``known_array``, and where it depends on symbolic sizes, what it is for those of this call: they are
+    constants from then on."""
     known = _Known(builder, at_hints=True)
     found = known.array(var)
     if found is not None:
