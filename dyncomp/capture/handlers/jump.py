@@ -155,7 +155,7 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
 
 def _pins(tracer: Tracer, iterator: IteratorValue) -> bool:
     """Whether a loop over a symbolic number of items is captured for the number there are. One over tensors
-    is, until that was done for several numbers: the overhead of steps in autograd exceeds another graph's cost."""
+    is, until that was done for several numbers: steps' overhead in autograd exceeds another graph's cost."""
     if tracer.config.pins_trip_counts:
         return True
     if not terminators.works_on_tensors(tracer) or tracer.is_captured_often():
