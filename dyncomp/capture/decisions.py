@@ -29,6 +29,7 @@ class Decisions:
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
     shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
     device: Device | None = None  # of the arrays that come after numbers on the CPU
+    among_tensors: bool = False  # a NumPy scalar came before the tensors that it is a number to
 
     def places_in(self, code: types.CodeType) -> frozenset[int]:
         """The instructions of ``code`` at which capture ends or breaks."""

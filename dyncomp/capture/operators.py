@@ -55,6 +55,10 @@ def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
         return _number_from_array(tracer, name, values)
     names = sorted(libraries_of([v.ref for v in proper]))
     if len(names) > 1:
+        scalars = [v for v in proper if v.ref.frontend == "numpy"]
+        if not tracer.decisions.among_tensors and all(v.ref.kind == "scalar" and v.source for v in scalars):
+            tracer.decisions.among_tensors = True
+            raise tracer.restart
         raise Break("unsupported-operation", f"{name} of arrays of {' and '.join(names)}")
     rule = tracer.config.frontend_named(names[0]).find_operator(name)
     if rule is None:

@@ -17,7 +17,6 @@ from .frames import Frame
 from .lifetimes.loop_variables import kept_problem
 from .loops.idle_loops import LAYERS, goes_on_idle, unrolls_library
 from .loops.scalar_loop_gates import is_native_loop
-from .values.array import ArrayValue
 from .values.base import Tracer, Value
 
 
@@ -241,12 +240,7 @@ def _most_nodes(tracer: Tracer, frame: Frame) -> int:
     if tracer.has_layers:
         return LAYERS * LAYERS * limit
     # a few trips over tensors, whose calls cost some microseconds each: layers found by their number
-    return LAYERS * limit if works_on_tensors(tracer) else limit
-
-
-def works_on_tensors(tracer: Tracer) -> bool:
-    """Whether the graph is of another library than NumPy."""
-    return any(isinstance(v, ArrayValue) and v.ref.frontend != "numpy" for v in tracer.inputs)
+    return LAYERS * limit if tracer.works_on_tensors() else limit
 
 
 def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:

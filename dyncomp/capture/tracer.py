@@ -455,6 +455,10 @@ class Tracer:
         varies = any(isinstance(root, LocalSource) and root.local in self.varying for root in roots)
         return varies or (bool(roots) and self.is_captured_often())
 
+    def works_on_tensors(self) -> bool:
+        """Whether the graph is of another library than NumPy."""
+        return any(isinstance(v, ArrayValue) and v.ref.frontend != "numpy" for v in self.inputs)
+
     def is_captured_often(self) -> bool:
         """Whether what is guarded on may keep changing."""
         if self.breaks_are_errors:

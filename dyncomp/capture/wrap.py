@@ -524,6 +524,8 @@ def wrap_array(
         return _refused_array(tracer, obj, source, facts.refused)
     if facts.kind == "scalar":
         tracer.guard(source, Kind.NUMPY_SCALAR, facts.pytype)
+        if _is_number_among_tensors(tracer, obj):
+            return _wrap_equal(tracer, obj, source)
         dtype = facts.dtype.numpy
         return _scalar_input(tracer, frontend, "scalar", dtype, facts.pytype, source, differentiated)
     if not facts.aligned:
@@ -549,6 +551,12 @@ def wrap_array(
     tracer.by_ref[ref] = value
     _guard_array(tracer, obj, facts, type_, source)
     return value
+
+
+def _is_number_among_tensors(tracer: Tracer, obj: object) -> bool:
+    """Whether a ``np.float64``, which is a ``float``, is one to another library (``tensor * np.sqrt(2)``)."""
+    usual = type(obj) is np.float64 and obj == obj and obj != 0 and not tracer.is_captured_often()
+    return usual and (tracer.decisions.among_tensors or tracer.works_on_tensors())
 
 
 def _is_number_beside(frontend: Frontend, facts: Facts) -> bool:

@@ -137,7 +137,7 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
     if count <= options.unroll_limit:
         return True
     # steps of a recurrent network are worth one graph: decided by what the first one takes (``back_edge``)
-    if count <= LAYERS * options.unroll_limit and terminators.works_on_tensors(tracer):
+    if count <= LAYERS * options.unroll_limit and tracer.works_on_tensors():
         frame.steps[loop.header] = count, len(tracer.builder.nodes)
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
@@ -158,7 +158,7 @@ def _pins(tracer: Tracer, iterator: IteratorValue) -> bool:
     is, until that was done for several numbers: steps' overhead in autograd exceeds another graph's cost."""
     if tracer.config.pins_trip_counts:
         return True
-    if not terminators.works_on_tensors(tracer) or tracer.is_captured_often():
+    if not tracer.works_on_tensors() or tracer.is_captured_often():
         return False
     count = iterator.expected(tracer)
     return count is not None and count <= LAYERS * tracer.config.options.unroll_limit

@@ -14,13 +14,14 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Literal, Var
 from ...symbolic.integers import Dim, SymInt
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, memory_of
 from ..numpy.operands import emit
 from . import state
 from .library import torch
 from .operands import (
     Number,
     checked_number,
+    contiguous,
     convert,
     fitting,
     integer,
@@ -266,6 +267,9 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
     if isinstance(data, (*Number, SymInt)):
         wanted = scalar_dtype(data) if dtype is None else parse_dtype(dtype)
         return filled(tx, (), data, wanted)
+    if isinstance(data, ArrayRef):
+        copied = emit(tx, "copy", _of_numpy(tx, data))
+        return tensor(contiguous(tx, copied if dtype is None else convert(tx, copied, parse_dtype(dtype))))
     leaves = list(_leaves(data))
     if any(not isinstance(v, Number) for v in leaves) or not (leaves or data == []):
         raise Unsupported("torch.tensor of something else than numbers known at capture")
@@ -284,6 +288,21 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         raise Unsupported(str(error)) from error
     with np.errstate(over="ignore"):
         return tensor(_literal(tx, array, wanted))
+
+
+def _of_numpy(tx: TraceContext, array: ArrayRef) -> Var:
+    """A NumPy array that the graph makes (``np.linspace(0, 1, n)``); its memory."""
+    given = {inp.var.name for inp in tx.builder.inputs}
+    if array.frontend != "numpy" or array.kind != "array" or memory_of(tx.builder, array.var) in given:
+        raise Unsupported("a tensor of an array")
+    return array.var
+
+
+@TABLE.function("from_numpy")
+def from_numpy(tx: TraceContext, ndarray: object) -> ArrayRef:
+    if not isinstance(ndarray, ArrayRef):
+        raise Unsupported("from_numpy of something else than an array")
+    return tensor(_of_numpy(tx, ndarray))
 
 
 def _leaves(data: object) -> Any:
@@ -409,6 +428,8 @@ TABLE.functions[torch.iinfo] = _limits(torch.iinfo)
 @TABLE.function("as_tensor")
 def as_tensor(tx: TraceContext, data: object, dtype: object = None, **keywords: object) -> ArrayRef:
     """A tensor of the type that is asked for is given back itself."""
+    if isinstance(data, ArrayRef) and data.frontend == "numpy":
+        return as_tensor(tx, from_numpy(tx, data), dtype, **keywords)
     if not is_tensor(data):
         return make_tensor(tx, data, dtype=dtype, **keywords)
     x = need_tensor(data)
