@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from ..dtypes import DType
 from ..graph.ir import ArrayType, Node, contiguous_strides
-from ..symbolic.integers import Dim, SymInt, product, same
+from ..symbolic.assumptions import if_several
+from ..symbolic.integers import Dim, SymInt, depends_on_data, product, same
 
 Dims = tuple[Dim, ...]
 
@@ -107,7 +108,9 @@ def _compare(inner: Dim, outer: Dim) -> bool:
     """``abs(outer) <= abs(inner)`` as the iterator asks it."""
     if same(inner, outer):
         return True
-    return bool(_magnitude(outer) <= _magnitude(inner))
+    difference = _magnitude(outer) - _magnitude(inner)
+    known = if_several(difference) if depends_on_data(difference) else None
+    return bool(difference <= 0) if known is None else known
 
 
 def iteration_order(shape: Sequence[Dim], operands: Sequence[Sequence[Dim]]) -> list[int]:

@@ -88,6 +88,17 @@ def likely(env: ShapeEnv, expr: SymInt, relation: str) -> bool:
     return bool(expr.hint < 0 or (relation == "<=" and expr.hint == 0))
 
 
+def if_several(expr: SymInt) -> bool | None:
+    """Whether ``expr <= 0`` if all sizes that depend on the data are at least two: strides of axes of size 0
+    or 1 mean nothing."""
+    unbacked = [name for name in expr.symbols() if expr.env.symbols[name].unbacked]
+    shifted = expr.substitute({name: expr.env.symbol(name) + 2 for name in unbacked})
+    low, high = (shifted, shifted) if isinstance(shifted, int) else shifted.bounds()
+    if high is not None and high <= 0:
+        return True
+    return False if low is not None and low > 0 else None
+
+
 def test_of(guards: Sequence[Any]) -> Callable[[Mapping[str, int]], bool]:
     """Whether all of these ``SymGuard``s hold for given values of the symbols, as compiled code: for what is
     asked at every call."""

@@ -359,8 +359,6 @@ def _shapes(call: _Call, opening: _Opening, first: _Found, env: ShapeEnv) -> lis
     symbols = _symbols(opening)
     if not symbols:
         return list(first.shapes)
-    if any(env.is_unbacked(env.symbol(name)) for name in symbols):
-        raise Unsupported("a call of torch on sizes that depend on the data", break_id="data-dependent-shape")
     probes: list[Probe] = [({**env.hints}, first)]
     for name in symbols:
         probes += _probes(call, opening, env, _equal_to(name, symbols, env), symbols)
