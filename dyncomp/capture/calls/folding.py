@@ -64,11 +64,11 @@ def _cached_call(
     tracer: Tracer, obj: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]
 ) -> Value | None:
     """A library's function under ``lru_cache`` gives the same object for the same constants: ask it at
-    capture. A program's own is called when the program runs, as the program may look at its cache."""
+    capture; the function behind it is followed for anything else. A program's own is called when the program runs, as the program may look at its cache."""
     if not tracer.config.is_trusted(str(obj.__module__)):
         return _expected_call(tracer, obj, args, kwargs)
     if not all(v.is_const for v in (*args, *kwargs.values())):
-        return None
+        return tracer.call_value(tracer.child_or_constant(obj.__wrapped__, None), args, kwargs)
     result = tracer.fold(lambda: obj(*(a.const for a in args), **{k: v.const for k, v in kwargs.items()}))
     if isinstance(result, (int, float, complex, str, bytes, type(None), type)):
         return tracer.wrap_result(result)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.
 TRUSTED = frozenset(
-    {"numpy", "math", "cmath", "operator", "functools", "itertools", "torch", "cupy", "builtins"}
+    {"numpy", "math", "cmath", "operator", "functools", "itertools", "torch", "cupy", "einops", "builtins"}
 )
 
 
