@@ -31,8 +31,8 @@ _SIZES = (3, 5)  # further batch sizes
 class Verdict:
     """``wrong``: what differs from eager, "" if nothing does. ``skipped``: why nothing was compared (eager
     itself fails). Counts of breaks and of frames left plain are those of the first calls; ``again`` counts
-    graphs compiled at a second call with the same sizes and at a third batch size. ``where``: what capture said of
-    breaks, of frames left plain and of what it compiled again."""
+    graphs compiled at a second call with the same sizes and at a third batch size. ``where``: what capture said
+    of breaks, of frames left plain and of what it compiled again."""
 
     name: str
     wrong: str = ""
@@ -364,7 +364,7 @@ def trained(model: Any, reference: Any, before: Any, args: Any, kwargs: Any) -> 
         (
             float(p.grad.abs().max())
             for p in reference.parameters()
-            if p.grad is not None and not p.grad.is_sparse
+            if p.grad is not None and not p.grad.is_sparse and p.grad.numel()
         ),
         default=0.0,
     )
