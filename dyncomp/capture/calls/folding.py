@@ -64,7 +64,8 @@ def _cached_call(
     tracer: Tracer, obj: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]
 ) -> Value | None:
     """A library's function under ``lru_cache`` gives the same object for the same constants: ask it at
-    capture; the function behind it is followed for anything else. A program's own is called when the program runs, as the program may look at its cache."""
+    capture; for anything else the function behind it is followed. A program's own is called when the program
+    runs, as the program may look at its cache."""
     if not tracer.config.is_trusted(str(obj.__module__)):
         return _expected_call(tracer, obj, args, kwargs)
     if not all(v.is_const for v in (*args, *kwargs.values())):

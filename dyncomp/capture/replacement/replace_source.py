@@ -67,6 +67,8 @@ def _may_fail_after_draw(cg: Codegen, compiled: Any) -> bool:
         return True
     if any(isinstance(value, NumberValue) and type(value.hint) is int for value in tracer.inputs):
         return True  # it may be too large for the graph
+    if compiled is not None and compiled.gradients is not None and compiled.gradients.written:
+        return True  # autograd may not let anybody write there
     nodes = compiled.graph_after.nodes if compiled is not None else ()
     return any(may_raise(node, tracer.config.table) for node in nodes if node.op != COPY)
 

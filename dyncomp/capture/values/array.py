@@ -113,6 +113,8 @@ class ArrayValue(Value):
         if name == "flat" and frontend.name == "numpy" and self._lies_flat():
             return FlatValue(self)
         self._refuse_missing(tracer, name)
+        if self.source is not None and self._takes_attribute(name):
+            return self._kept(tracer, name)  # the program's, in the object's dict
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
 
     def _by_rule(self, tracer: Tracer, name: str) -> Value | None:

@@ -361,7 +361,7 @@ def _shapes(call: _Call, opening: _Opening, first: _Found, env: ShapeEnv) -> lis
         return list(first.shapes)
     probes: list[Probe] = [({**env.hints}, first)]
     for name in symbols:
-        probes += _probes(call, opening, env, _equal_to(name, symbols, env), symbols)
+        probes += _probes_of(name, call, opening, symbols, env)
     if any(_kind(found) != _kind(first) for _, found in probes):
         raise Unsupported("a call of torch whose results are arranged by their sizes")
     known = [d for ref in opening.refs for d in ref.shape if isinstance(d, SymInt)] + opening.numbers
@@ -384,13 +384,26 @@ def _equal_to(name: str, symbols: list[str], env: ShapeEnv) -> list[str]:
     return [name, *(s for s in symbols if s != name and agree(env, env.symbol(s), symbol))]
 
 
-def _probes(
-    call: _Call, opening: _Opening, env: ShapeEnv, names: list[str], symbols: list[str]
-) -> list[Probe]:
-    """Calls at other values of equal symbols, by steps that torch accepts. Where it accepts none, sizes that
-    are equal now may have to be (a matrix is to be square): a guard."""
+def _probes_of(name: str, call: _Call, opening: _Opening, symbols: list[str], env: ShapeEnv) -> list[Probe]:
+    """Calls at other values of a symbol. Where torch wants it to be like another size, that is guarded."""
+    together, hints, hint = _equal_to(name, symbols, env), env.hints, env.hints[name]
+    others = [[s] for s in symbols if s not in together and hints[s] == hint]
+    for more in [[], *others, *([sum(others, [])] if len(others) > 1 else [])]:
+        try:
+            found = _probes(call, opening, hints, together + more)
+        except Unsupported:
+            continue
+        if all(env.symbol(name) == env.symbol(other) for other in more):
+            return found
+    fixed = any(type(d) is int and d == hint for ref in opening.refs for d in ref.shape)
+    if not fixed or not env.symbol(name) == hint:
+        raise Unsupported("a call of torch that takes these sizes only")
+    return [_at(call, opening, {**hints})] * 2
+
+
+def _probes(call: _Call, opening: _Opening, hints: dict[str, int], names: list[str]) -> list[Probe]:
+    """Calls at other values of equal symbols, by steps that torch accepts."""
     problem = Unsupported("a call of torch that takes these sizes only")
-    hints = env.hints
     for steps in _STEPS:
         try:
             return [
@@ -399,13 +412,7 @@ def _probes(
             ]
         except Unsupported as refused:
             problem = refused
-    alike = [name for name in symbols if hints[name] == hints[names[0]]]
-    if len(alike) == len(names):
-        raise problem
-    found = _probes(call, opening, env, alike, symbols)
-    for name in alike:
-        env.decide(env.symbol(name) - env.symbol(names[0]), "==")
-    return found
+    raise problem
 
 
 def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:
@@ -437,6 +444,8 @@ def _candidates(
     yield from known
     for number, name in enumerate(symbols):
         sizes, other = seen[1 + 2 * number]
+        if sizes[name] == hints[name]:
+            continue
         slope, rest = divmod(other - size, sizes[name] - hints[name])
         if slope and not rest:
             yield env.symbol(name) * slope + (size - slope * hints[name])

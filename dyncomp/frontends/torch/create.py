@@ -17,6 +17,7 @@ from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, TraceContext, memory_of
 from ..numpy.operands import emit
 from . import state
+from .formats import FORMATS, in_format, suggested_format
 from .library import torch
 from .operands import (
     Number,
@@ -347,8 +348,7 @@ def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
     wanted, on_host = x.dtype, x.host
     copy = bool(kwargs.pop("copy", False))
     kwargs.pop("non_blocking", None)
-    if kwargs.pop("memory_format", None) is not None:
-        raise Unsupported("to(memory_format=)")
+    asked = kwargs.pop("memory_format", None)
     for value in (*args, *kwargs.values()):
         if is_tensor(value):
             wanted = need_tensor(value).dtype
@@ -361,7 +361,14 @@ def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
             on_host = _is_on_host(tx, value)
         else:
             raise Unsupported(f"to({value!r})")
-    return _moved(tx, x, wanted, on_host, copy)
+    if asked is None or asked is torch.preserve_format:
+        return _moved(tx, x, wanted, on_host, copy)
+    if on_host != x.host or asked not in FORMATS:
+        raise Unsupported(f"to(memory_format={asked})")
+    if wanted == x.dtype and not copy and suggested_format(x.var) is asked:
+        return x  # also where its axes lie in another order: torch asks no more than that
+    made = emit(tx, "copy", x.var) if wanted == x.dtype else convert(tx, x.var, wanted)
+    return tensor(in_format(tx, made, asked))
 
 
 def _is_on_host(tx: TraceContext, device: object) -> bool:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim
+from ...symbolic.integers import Dim, same
 from ..base import TraceContext
 from ..numpy.operands import emit
+from .library import torch
 from .operands import contiguous, in_order
+
+_CHANNELS_FIRST, _CHANNELS_FIRST_3D = (1, 3, 2, 0), (1, 4, 3, 2, 0)  # axes from the innermost
+FORMATS = {torch.contiguous_format: None, torch.channels_last: 4, torch.channels_last_3d: 5}  # with axes
 
 
 def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
@@ -20,6 +25,25 @@ def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
     if is_channels_last(x) or is_channels_last_3d(x):
         return in_order(tx, out, (0, *range(2, x.ndim), 1))
     return contiguous(tx, out)
+
+
+def suggested_format(x: Var) -> Any:
+    """``suggest_memory_format``. Refuses where axes of size one decide, whose strides are not guarded."""
+    order = {4: _CHANNELS_FIRST, 5: _CHANNELS_FIRST_3D}.get(x.ndim, ())
+    counting = [axis for axis in order if not same(x.shape[axis], 1)]
+    if not order or not _ascend(x.shape, x.type.strides, counting):
+        return torch.contiguous_format
+    if len(counting) < len(order):
+        raise Unsupported("the memory format of a tensor with axes of size one")
+    return torch.channels_last if x.ndim == 4 else torch.channels_last_3d
+
+
+def in_format(tx: TraceContext, x: Var, wanted: Any) -> Var:
+    if FORMATS[wanted] is None:
+        return contiguous(tx, x)
+    if FORMATS[wanted] != x.ndim:
+        raise Unsupported(f"{wanted} of {x.ndim} axes")
+    return in_order(tx, x, (0, *range(2, x.ndim), 1))
 
 
 def is_channels_last(x: Var) -> bool:
@@ -44,17 +68,17 @@ def channels_outside(tx: TraceContext, x: Var) -> Var:
 
 
 def is_channels_last_3d(x: Var) -> bool:
-    return x.ndim == 5 and _ascend(x.shape, x.type.strides, (1, 4, 3, 2, 0))
+    return x.ndim == 5 and _ascend(x.shape, x.type.strides, _CHANNELS_FIRST_3D)
 
 
 def has_last_channels(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
     """``is_channels_last_strides_2d`` of c10/core/MemoryFormat.h."""
-    return len(shape) == 4 and _ascend(shape, strides, (1, 3, 2, 0))
+    return len(shape) == 4 and _ascend(shape, strides, _CHANNELS_FIRST)
 
 
 def _ascend(shape: Sequence[Dim], strides: Sequence[Dim], order: Sequence[int]) -> bool:
     """Whether strides grow along the axes in order, from the channels' to the batch's."""
-    if strides[1] == 0:
+    if 1 in order and strides[1] == 0:
         return False
     least: Any = 0
     for axis in order:

@@ -101,3 +101,35 @@ def test_joined_volumes(first, second, dim):
         return torch.cat([x, y], dim)
 
     same(dyncomp.compile(join, backend="eager", fullgraph=True)(x, y), join(x, y), f"{first}, {second}")
+
+
+MEMORY = {
+    "C order": lambda: torch.randn(2, 3, 4, 5),
+    "channels last": lambda: torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+    "turned": lambda: torch.randn(3, 2, 4, 5).transpose(0, 1),
+    "three axes": lambda: torch.randn(2, 3, 4).transpose(1, 2),
+    "one row": lambda: torch.randn(2, 1, 3, 6).transpose(1, 2),
+    "part": lambda: torch.randn(2, 3, 4, 10)[..., ::2],
+}
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
+def test_converted_to_a_memory_format(memory, dtype):
+    """Itself where the format is the one that torch suggests for it, in whatever order its axes lie."""
+    x = MEMORY[memory]()
+
+    def converted(x):
+        kept = x.to(dtype, memory_format=torch.contiguous_format)
+        copied = x.to(dtype=dtype, memory_format=torch.contiguous_format, copy=True)
+        last = x.to(dtype, memory_format=torch.channels_last) if x.ndim == 4 else x
+        return kept, kept is x, copied, last, last is x
+
+    same(dyncomp.compile(converted, backend="eager", fullgraph=True)(x), converted(x), memory)
+
+
+def test_the_memory_format_of_one_pixel_is_not_guarded():
+    for make in (torch.Tensor.contiguous, lambda x: x.to(memory_format=torch.channels_last)):
+        x = make(torch.randn(2, 3, 1, 1))
+        again = dyncomp.compile(lambda x: x.to(memory_format=torch.contiguous_format) is x, backend="eager")
+        assert again(x) == (x.to(memory_format=torch.contiguous_format) is x)

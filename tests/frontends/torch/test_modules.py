@@ -176,3 +176,23 @@ def test_copies_are_independent():
     same(run(model, x), model(x), "one")
     same(run(other, x), other(x), "other")
     assert stats("recompiles") == 0
+
+
+def test_what_the_program_keeps_on_a_tensor_is_read():
+    """An attribute in the tensor's own dict, as ``nn.Buffer`` has: guarded as any value."""
+
+    class Moved(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.places = torch.nn.Buffer(torch.randn(3))
+
+        def forward(self, x):
+            self.places = self.places.to(x.dtype)
+            return x * self.places * x.scale
+
+    module, x = Moved(), torch.randn(3)
+    compiled = dyncomp.compile(module, backend="eager", fullgraph=True)
+    for scale in (2.0, 3.0, torch.ones(3)):
+        x.scale = scale
+        same(compiled(x), module(x), "scaled")
+    assert list(dict(module.named_buffers())) == ["places"]

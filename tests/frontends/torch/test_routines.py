@@ -181,3 +181,15 @@ def test_warnings_come_from_the_line_that_calls():
             compiled(torch.ones(3))
         assert {(w.filename, w.lineno) for w in heard} == {(__file__, f.__code__.co_firstlineno + 2)}
     assert dyncomp.stats()["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("fixed", (None, 8))
+def test_sizes_that_only_go_together(fixed):
+    """Torch takes one size only where others are like it: one compiled form serves all that are."""
+    compiled = dyncomp.compile(lambda a, b, c: torch.baddbmm(a, b, c).sin(), backend="eager", fullgraph=True)
+    before = None
+    for count, width in ((2, 8), (3, fixed or 9), (5, fixed or 12)):
+        arguments = torch.randn(count, 1, width), torch.randn(count, 4, 6), torch.randn(count, 6, width)
+        same(compiled(*arguments), torch.baddbmm(*arguments).sin(), f"{count}, {width}")
+        before, graphs = dyncomp.stats()["graphs"] if count == 3 else before, dyncomp.stats()["graphs"]
+    assert graphs == before

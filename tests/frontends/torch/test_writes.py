@@ -146,3 +146,20 @@ def grown(x):
 def test_what_has_no_elements_can_be_resized():
     x = torch.randn(3, 4)
     same(dyncomp.compile(grown)(x), grown(x), "grown")
+
+
+def test_write_to_a_view_behind_random_numbers():
+    """Autograd's views are written by the original, for which the numbers are put back."""
+
+    def noisy(y, w):
+        y += torch.nn.functional.dropout(w, 0.5)
+        return y * w
+
+    found = []
+    for function in (noisy, dyncomp.compile(noisy, backend="eager")):
+        torch.manual_seed(0)
+        w = torch.linspace(0, 1, 6, requires_grad=True)
+        result = function((w * 2).view(2, 3), w.view(2, 3))
+        result.sum().backward()
+        found.append((result.detach(), w.grad))
+    same(found[1], found[0], "noisy")
