@@ -250,6 +250,15 @@ class TypedTuple:
 
 
 @dataclass(frozen=True, slots=True)
+class IntegerRange:
+    """A ``range`` with symbolic bounds, as rules take it."""
+
+    start: Dim
+    stop: Dim
+    step: Dim
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayRef:
     """A traced array value: a graph value and how Python would see it.
 

@@ -10,6 +10,7 @@ from ...device import CPU
 from ...errors import Unsupported
 from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, memory_of, own_number, part_shown
+from ..numpy.operands import broadcast_shapes as common_shape
 from . import autocast, state
 from .gradients import is_input, is_on, requires
 from .library import torch
@@ -307,11 +308,22 @@ def size_of(tx: TraceContext, sizes: object = ()) -> TypedTuple:
 
 @TABLE.function("broadcast_shapes")
 def broadcast_shapes(tx: TraceContext, *shapes: object) -> TypedTuple:
-    if any(
-        isinstance(d, SymInt) for shape in shapes for d in (shape if isinstance(shape, tuple) else (shape,))
-    ):
-        raise Unsupported("torch.broadcast_shapes of symbolic sizes")
-    return TypedTuple(torch.Size, tuple(torch.broadcast_shapes(*shapes)))
+    known = [tuple(shape) if isinstance(shape, (tuple, list)) else (shape,) for shape in shapes]
+    if not any(isinstance(d, SymInt) for shape in known for d in shape):
+        return TypedTuple(torch.Size, tuple(torch.broadcast_shapes(*shapes)))
+    if not all(isinstance(d, SymInt) or (type(d) is int and d >= 0) for shape in known for d in shape):
+        raise Unsupported("torch.broadcast_shapes of something else than sizes")
+    return TypedTuple(torch.Size, common_shape(*known))
+
+
+@TABLE.function("_C._infer_size")
+def infer_size(tx: TraceContext, first: object, second: object) -> TypedTuple:
+    return broadcast_shapes(tx, first, second)
+
+
+@TABLE.function("Size.numel")
+def number_of_elements(tx: TraceContext, size: tuple[Dim, ...]) -> Dim:
+    return product(size)
 
 
 TABLE.function("_C._get_deterministic_algorithms")(_state(torch._C._get_deterministic_algorithms))
