@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -105,8 +107,8 @@ def test_backwards_through_a_range(bounds, step):
     [
         [[0.5, 0.5], [0.0, 0.0]],
         [[1.0, -0.1], [1.0, 1.0]],
-        [[1.0, float("nan")], [1.0, 1.0]],
-        [[1.0, float("inf")]],
+        [[1.0, math.nan], [1.0, 1.0]],
+        [[1.0, math.inf]],
     ],
 )
 def test_invalid_probabilities_raise(p):
