@@ -108,7 +108,7 @@ def element_size(tx: TraceContext, self: object) -> int:
 @TABLE.attribute("requires_grad")
 def requires_grad(tx: TraceContext, self: object) -> bool:
     """Without grad mode it is not guarded: nothing that is computed then requires a gradient."""
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled() and not tx.recorded:
         memory = memory_of(tx.builder, need_tensor(self).var)
         if any(inp.var.name == memory for inp in tx.builder.inputs):
             raise Unsupported("requires_grad without grad mode")
@@ -121,15 +121,15 @@ def is_leaf(tx: TraceContext, self: object) -> bool:
     x = need_tensor(self)
     if is_input(tx, x.var):
         return bool(tx.attribute(x, "is_leaf"))
-    return not requires_grad(tx, x)
+    return x.var.name in tx.builder.leaves or not requires_grad(tx, x)
 
 
 @TABLE.attribute("grad")
 def grad(tx: TraceContext, self: object) -> None:
     """``None`` of what captured code made; what tensors from outside keep is read where they are."""
     x = need_tensor(self)
-    is_leaf = not requires(tx, x.var) if tx.builder.producer(x.var) else tx.attribute(x, "is_leaf") is True
-    if not is_leaf:
+    made = tx.builder.producer(x.var) is not None
+    if not (is_leaf(tx, x) if made else tx.attribute(x, "is_leaf") is True):
         raise Unsupported("grad of a tensor that is not a leaf")
 
 
