@@ -17,6 +17,7 @@ from . import (
     backward,
     checkpoints,
     complex_numbers,
+    distributions,
     gradients,
     operators,
     optimizers,
@@ -42,6 +43,7 @@ _MODULES = (
     "create",
     "random",
     "dropout",
+    "distributions",
     "linear",
     "functional",
     "activations",
@@ -69,6 +71,7 @@ _CONSTANT_TYPES += (*operators.OPERATORS, *operators.NAMESPACES)
 _STAND_INS = {
     **attributes.STAND_INS,
     **checkpoints.STAND_INS,
+    **distributions.STAND_INS,
     **autograd_grad.STAND_INS,
     **backward.STAND_INS,
     **optimizers.STAND_INS,
