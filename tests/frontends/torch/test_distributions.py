@@ -31,7 +31,6 @@ def of_parameters(x):
     return D.Normal(rows, rows.abs() + 1).log_prob(x), D.Normal(rows, 1.0).log_prob(x[0])
 
 
-
 rows = nn.Parameter(torch.randn(3))
 
 

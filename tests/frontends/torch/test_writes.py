@@ -146,3 +146,39 @@ def grown(x):
 def test_what_has_no_elements_can_be_resized():
     x = torch.randn(3, 4)
     same(dyncomp.compile(grown)(x), grown(x), "grown")
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_data_put_back(grad):
+    """``x.data *= y`` assigns what it wrote to; other memory is assigned in plain Python."""
+
+    def program(conv, mask, x):
+        conv.weight.data *= mask
+        y = conv(x)
+        conv.weight.data = conv.weight.data * 2
+        return y
+
+    torch.manual_seed(0)
+    mine, mask = torch.nn.Linear(3, 3), torch.eye(3)
+    theirs = torch.nn.Linear(3, 3)
+    theirs.load_state_dict(mine.state_dict())
+    compiled = dyncomp.compile(program)
+    with torch.set_grad_enabled(grad):
+        for _ in range(2):
+            x = torch.randn(2, 3)
+            torch.testing.assert_close(compiled(mine, mask, x), program(theirs, mask, x))
+            torch.testing.assert_close(mine.weight, theirs.weight)
+
+
+def test_data_put_back_in_one_graph():
+    def program(w, mask):
+        w.data *= mask
+        w.data += 1
+        return w * 2
+
+    w = torch.randn(3, 3)
+    v = w.clone()
+    with torch.no_grad():
+        found = dyncomp.compile(program, fullgraph=True)(w, torch.eye(3))
+        torch.testing.assert_close(found, program(v, torch.eye(3)))
+    torch.testing.assert_close(w, v)
