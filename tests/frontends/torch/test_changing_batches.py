@@ -51,7 +51,12 @@ def drawn(x):
     return torch.multinomial(x.softmax(1), 1) * x, torch.multinomial(x[0].exp(), 2)
 
 
+def padded(x):
+    return F.pad(x, (1, 2), value=3.0), F.pad(x * 2, (0, 1, 2, 0))
+
+
 PROGRAMS = [
+    padded,
     categorical,
     rows_by_a_range,
     written_by_a_range,
@@ -121,3 +126,13 @@ def test_invalid_probabilities_raise(p):
     compiled(x, torch.tensor([[0.5, 0.5], [0.0, 1.0]]))
     with pytest.raises(RuntimeError, match="robabilit"):
         compiled(x, torch.tensor(p))
+
+
+def test_padding_of_as_many_rows_as_the_data_says():
+    def program(x):
+        y = x[x[:, 0] > 0]
+        return F.pad(y, (1, 1)).sum(), F.pad(y, (1, 1, 2, 0), value=1.0).sum(0)
+
+    compiled = dyncomp.compile(program, fullgraph=True)
+    for x in (torch.randn(5, 3), torch.randn(5, 3), -torch.ones(5, 3)):
+        torch.testing.assert_close(compiled(x), program(x))
