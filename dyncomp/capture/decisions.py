@@ -28,6 +28,7 @@ class Decisions:
     constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
     shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
+    recorded: bool = False  # arrays, in a block of captured code (`Frontend.records`)
     device: Device | None = None  # of the arrays that come after numbers on the CPU
     among_tensors: bool = False  # a NumPy scalar came before the tensors that it is a number to
 

@@ -18,7 +18,7 @@ from ..hook._hook import has_plain_names
 from ..signals import is_from_handler
 from ..symbolic.integers import ShapeEnv, SymInt
 from . import effects, machine, operators, wrap
-from .arrays import complex_views
+from .arrays import complex_views, leaves
 from .breaks import Break
 from .calls import call as calls
 from .control import exception_groups, exceptions, generators
@@ -66,6 +66,7 @@ class Tracer:
         self.tx = TraceContext(self.builder, module=self._module, changes=self._changes)
         self.tx.may_pin = lambda: not self.is_captured_often()
         self.tx.attribute = self._attribute
+        self.tx.recorded = decisions.recorded
         self.tx.fused_random = config.options.random == "fused"
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()
@@ -84,6 +85,7 @@ class Tracer:
         self.named_sizes: dict[str, SymInt] = {}  # of dynamic={…}
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
+        self.leaf_origins: list[tuple[types.CodeType, int]] = []  # where values became leaves
         self.part_origins: dict[str, tuple[types.CodeType, int]] = {}  # see parts
         self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
         self.may_raise_before: list[ComputedValue] = []  # and what compiled code has to compute before it
@@ -277,8 +279,9 @@ class Tracer:
             self.part_origins[ref.var.name] = (self.frames[-1].raw_code, self.frames[-1].current)
         return known
 
-    def refuse_view_of_part(self, ref: ArrayRef) -> None:
+    def refuse_outside(self, ref: ArrayRef) -> None:
         complex_views.refuse_view(self, ref)
+        leaves.refuse_history(self, ref)
 
     def scalar_input(self, value: NumberValue) -> ArrayRef:
         """Pass a Python number to the graph by value."""
@@ -378,6 +381,7 @@ class Tracer:
         self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
     ) -> Value:
         nodes = len(self.builder.nodes)
+        leaves_before = len(self.builder.leaves)
         try:
             positional = [self.realize(a).for_rule(self) for a in args]
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
@@ -392,6 +396,8 @@ class Tracer:
         except Exception as error:
             del self.builder.nodes[nodes:]
             raise exceptions.break_for(self, error, what) from None
+        if len(self.builder.leaves) > leaves_before:
+            self.leaf_origins.append((self.frames[-1].raw_code, self.frames[-1].current))
         return self.wrap_result(result)
 
     def float_variable(self, value: Value) -> Any:

@@ -519,6 +519,8 @@ def wrap_array(
         facts: Facts = frontend.describe(obj)
     except Unsupported as error:
         return _refused_array(tracer, obj, source, error.reason)
+    if tracer.decisions.recorded:
+        facts = frontend.with_history(obj, facts)
     if facts.refused:
         _guard_extra(tracer, facts, source)
         return _refused_array(tracer, obj, source, facts.refused)

@@ -250,6 +250,15 @@ class TypedTuple:
 
 
 @dataclass(frozen=True, slots=True)
+class IntegerRange:
+    """A ``range`` with symbolic bounds, as rules take it."""
+
+    start: Dim
+    stop: Dim
+    step: Dim
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayRef:
     """A traced array value: a graph value and how Python would see it.
 
@@ -396,6 +405,7 @@ class TraceContext:
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
     fused_random: bool = False
     may_pin: Callable[[], bool] = lambda: False
+    recorded: bool = False  # arrays were looked at with their history (``Frontend.with_history``)
 
     @property
     def ops(self) -> Ops:
@@ -445,6 +455,18 @@ class Frontend(Protocol):
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
         """The rule that computes a data attribute (``shape``, ``T``, ``dtype``) from the value."""
+        ...
+
+    def records(self, setting: tuple[str, str, Any]) -> bool:
+        """Whether the mode has arrays from outside recorded that are not around captured code."""
+        ...
+
+    def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
+        """The facts of an array with what recording needs to know."""
+        ...
+
+    def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        """Whether a value has a history that nothing outside of captured code could have."""
         ...
 
     def keeps(self, name: str) -> bool:

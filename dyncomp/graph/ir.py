@@ -312,7 +312,10 @@ class GraphBuilder:
         self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
         # copies that the program sees as views of another value's memory: their names, and that value's
         self.seen_as_views: dict[str, str] = {}
-        self.differentiated: set[str] = set()  # names of inputs that are (see GraphInput)
+        # names of inputs that are (see GraphInput), and of values that the program made leaves: these are in
+        # ``leaves``, too
+        self.differentiated: set[str] = set()
+        self.leaves: set[str] = set()
         self.producers: dict[str, Node] = {}
         self._counter = 0
         self._input_counter = 0

@@ -120,9 +120,8 @@ def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
         method = sequence.special(tracer, "__reversed__")
         if method is not None:
             return tracer.realize(tracer.call_value(method, [], {}))
-    if isinstance(sequence, RangeValue) and sequence.is_const:
-        backwards = sequence.const[::-1]
-        return RangeValue(backwards.start, backwards.stop, backwards.step).iterate(tracer)
+    if isinstance(sequence, RangeValue):
+        return sequence.backwards().iterate(tracer)
     if isinstance(sequence, ListValue) or (isinstance(sequence, TupleValue) and _is_by_index(sequence.cls)):
         return ReverseIterator(sequence.contents(tracer), sequence)
     if sequence.is_const and isinstance(sequence.const, (str, bytes)):

@@ -92,7 +92,7 @@ class ArrayValue(Value):
         if self.ref.part is not None:
             base, name = self.ref.part
             return f"{cg.value(cg.tracer.array_value(base))}.{name}"
-        cg.tracer.refuse_view_of_part(self.ref)
+        cg.tracer.refuse_outside(self.ref)
         return cg.graph_output(self)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
@@ -171,6 +171,10 @@ class ArrayValue(Value):
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
         if self._is_kept(tracer, name):
             self._keep(tracer, name, tracer.realize(value))
+            return
+        setter = tracer.frontend(self.ref).find_method(self.ref, f"{name}=")
+        if setter is not None:
+            tracer.apply_rule(setter, [self, value], {}, f"assignment to {name!r} of {self.describe()}")
             return
         if not self._takes_attribute(name) or not value.is_const:
             raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")

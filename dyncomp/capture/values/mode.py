@@ -22,6 +22,10 @@ class ModeContextValue(InertContextValue):
 
     def enter(self, tracer: Tracer) -> InertExitValue:
         name, key, value = self.setting
+        records = any(frontend.records(self.setting) for frontend in tracer.config.frontends)
+        if records and not tracer.decisions.recorded:
+            tracer.decisions.recorded = True
+            raise tracer.restart
         before = tracer.tx.modes.get(name, {})
         tracer.tx.modes[name] = {**before, key: value}
         return ModeExitValue(self, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dtypes import int64
+from ...frontends.base import IntegerRange
 from ...python_code.versions.tables import SLICE_BOUNDS_LAST
 from ...symbolic.integers import SymInt
 from ..breaks import Break
@@ -323,6 +324,20 @@ class RangeValue(SequenceValue):
         if name in ("start", "stop", "step"):
             return tracer.wrap_result(getattr(self, name))
         return tracer.container_method(self, name)
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        return self.pinned() if self.is_const else IntegerRange(self.start, self.stop, self.step)
+
+    def backwards(self) -> RangeValue:
+        """The range from its last number to its first."""
+        if self.is_const:
+            part = self.const[::-1]
+            return RangeValue(part.start, part.stop, part.step)
+        step = int(self.step)
+        rest = self.stop - self.start + step - (1 if step > 0 else -1)
+        many = rest // step if (self.start < self.stop if step > 0 else self.start > self.stop) else 0
+        last = self.start + (many - 1) * step
+        return RangeValue(last, self.start - step, -step)
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:

@@ -149,6 +149,15 @@ class NumpyFrontend:
     def unrolls(self, module: str) -> bool:
         return False
 
+    def records(self, setting: tuple[str, str, Any]) -> bool:
+        return False
+
+    def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
+        return facts
+
+    def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
+
     def keeps(self, name: str) -> bool:
         return False
 

@@ -10,6 +10,7 @@ from ...device import CPU
 from ...errors import Unsupported
 from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, memory_of, own_number, part_shown
+from ..numpy.operands import broadcast_shapes as common_shape
 from . import autocast, state
 from .gradients import is_input, is_on, requires
 from .library import torch
@@ -107,7 +108,7 @@ def element_size(tx: TraceContext, self: object) -> int:
 @TABLE.attribute("requires_grad")
 def requires_grad(tx: TraceContext, self: object) -> bool:
     """Without grad mode it is not guarded: nothing that is computed then requires a gradient."""
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled() and not tx.recorded:
         memory = memory_of(tx.builder, need_tensor(self).var)
         if any(inp.var.name == memory for inp in tx.builder.inputs):
             raise Unsupported("requires_grad without grad mode")
@@ -120,15 +121,15 @@ def is_leaf(tx: TraceContext, self: object) -> bool:
     x = need_tensor(self)
     if is_input(tx, x.var):
         return bool(tx.attribute(x, "is_leaf"))
-    return not requires_grad(tx, x)
+    return x.var.name in tx.builder.leaves or not requires_grad(tx, x)
 
 
 @TABLE.attribute("grad")
 def grad(tx: TraceContext, self: object) -> None:
     """``None`` of what captured code made; what tensors from outside keep is read where they are."""
     x = need_tensor(self)
-    is_leaf = not requires(tx, x.var) if tx.builder.producer(x.var) else tx.attribute(x, "is_leaf") is True
-    if not is_leaf:
+    made = tx.builder.producer(x.var) is not None
+    if not (is_leaf(tx, x) if made else tx.attribute(x, "is_leaf") is True):
         raise Unsupported("grad of a tensor that is not a leaf")
 
 
@@ -307,11 +308,22 @@ def size_of(tx: TraceContext, sizes: object = ()) -> TypedTuple:
 
 @TABLE.function("broadcast_shapes")
 def broadcast_shapes(tx: TraceContext, *shapes: object) -> TypedTuple:
-    if any(
-        isinstance(d, SymInt) for shape in shapes for d in (shape if isinstance(shape, tuple) else (shape,))
-    ):
-        raise Unsupported("torch.broadcast_shapes of symbolic sizes")
-    return TypedTuple(torch.Size, tuple(torch.broadcast_shapes(*shapes)))
+    known = [tuple(shape) if isinstance(shape, (tuple, list)) else (shape,) for shape in shapes]
+    if not any(isinstance(d, SymInt) for shape in known for d in shape):
+        return TypedTuple(torch.Size, tuple(torch.broadcast_shapes(*shapes)))
+    if not all(isinstance(d, SymInt) or (type(d) is int and d >= 0) for shape in known for d in shape):
+        raise Unsupported("torch.broadcast_shapes of something else than sizes")
+    return TypedTuple(torch.Size, common_shape(*known))
+
+
+@TABLE.function("_C._infer_size")
+def infer_size(tx: TraceContext, first: object, second: object) -> TypedTuple:
+    return broadcast_shapes(tx, first, second)
+
+
+@TABLE.function("Size.numel")
+def number_of_elements(tx: TraceContext, size: tuple[Dim, ...]) -> Dim:
+    return product(size)
 
 
 TABLE.function("_C._get_deterministic_algorithms")(_state(torch._C._get_deterministic_algorithms))

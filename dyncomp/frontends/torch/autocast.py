@@ -82,7 +82,8 @@ _AS_EVER = _names(
     "argsort diff zeros ones full empty arange linspace eye tensor zeros_like ones_like full_like empty_like "
     "new_zeros new_ones new_full new_empty new_tensor one_hot tril_indices triu_indices finfo iinfo "
     "is_tensor get_default_dtype is_autocast_enabled get_autocast_dtype is_grad_enabled "
-    "is_inference_mode_enabled promote_types result_type broadcast_shapes _get_tracing_state _is_tracing "
+    "is_inference_mode_enabled promote_types result_type broadcast_shapes _infer_size multinomial "
+    "_get_tracing_state _is_tracing "
     "_has_torch_function _has_torch_function_unary _has_torch_function_variadic _log_api_usage_once"
 )
 _AS_EVER = _AS_EVER.union(*_OPS) - _WIDE_CUDA

@@ -65,7 +65,7 @@ def gradients(
     allow_unused: bool,
 ) -> tuple[ArrayRef | None, ...]:
     values, variables = ([need_tensor(x).var for x in refs] for refs in (outputs, inputs))
-    if not is_on(tx) or not values or len(cotangents) != len(values):
+    if (create_graph and not is_on(tx)) or not values or len(cotangents) != len(values):
         raise Unsupported("torch.autograd.grad without grad mode, or of nothing")
     if not all(requires(tx, var) for var in (*values, *variables)):
         raise Unsupported("torch.autograd.grad of what requires no gradient")

@@ -89,6 +89,8 @@ def leaves(
     tx.states["torch-backward"] = StateGuard(_is_watched, False, words)
     given = [cotangent(tx, ct, value) for ct, value in zip(cotangents, found)]
     behind = _connected(tx, found)
+    if behind & tx.builder.leaves:
+        raise Unsupported(f"{_WHAT} that reaches a leaf made here")
     reached = [inp.var for inp in tx.builder.inputs if inp.differentiated and inp.var.name in behind]
     _check_writes(tx, reached, behind)
     check_history(tx, found, reached)

@@ -243,11 +243,17 @@ def _is_arranged(ref: ArrayRef) -> bool:
     return known and (is_channels_last(ref.var) or is_channels_last_3d(ref.var))
 
 
+def _are_alike(refs: list[ArrayRef]) -> bool:
+    """Whether shapes are equal; that symbolic sizes are is a guard."""
+    first = refs[0].shape
+    return all(len(r.shape) == len(first) and all(a == b for a, b in zip(r.shape, first)) for r in refs)
+
+
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
     give results in another order than with it, of channels last, permuted and strided tensors; one spreads
     its operands only without it."""
-    if call.function.__name__ == "binary_cross_entropy" and len({ref.shape for ref in opening.refs}) > 1:
+    if call.function.__name__ == "binary_cross_entropy" and not _are_alike(opening.refs):
         raise Unsupported("torch.binary_cross_entropy of tensors of several shapes")
     numbers = [_size(n, sizes) for n in opening.numbers]
     if isinstance(call.function, OPERATORS):
@@ -485,11 +491,9 @@ def called(
         call.caller = _Caller(tx.builder.loc, tx.module())
     if not opening.refs and not opening.numbers:
         return _constant(tx, call)
-    if not opening.refs:  # of sizes that change
+    if not any(ref.kind == "array" for ref in opening.refs):  # of sizes or numbers that change
         tx.builder.device = tx.builder.device or CPU
         puts(tx, True)
-    elif not any(ref.kind == "array" for ref in opening.refs):
-        raise Unsupported("a call of torch without tensors")
     _check_places(opening)
     found = _try(call, opening, tx.env.hints)
     call.tried_on = found.device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property, wraps
 from importlib import import_module
 from typing import Any
@@ -16,6 +17,7 @@ from . import (
     backward,
     checkpoints,
     complex_numbers,
+    distributions,
     gradients,
     operators,
     optimizers,
@@ -41,6 +43,7 @@ _MODULES = (
     "create",
     "random",
     "dropout",
+    "distributions",
     "linear",
     "functional",
     "activations",
@@ -68,6 +71,7 @@ _CONSTANT_TYPES += (*operators.OPERATORS, *operators.NAMESPACES)
 _STAND_INS = {
     **attributes.STAND_INS,
     **checkpoints.STAND_INS,
+    **distributions.STAND_INS,
     **autograd_grad.STAND_INS,
     **backward.STAND_INS,
     **optimizers.STAND_INS,
@@ -140,8 +144,16 @@ class TorchFrontend:
         return torch.Tensor if ref.kind != "python" else type(ref.dtype.numpy.type().item())
 
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
-        """With grad mode off, ``no_grad`` changes nothing."""
-        return cls is torch.no_grad and not torch.is_grad_enabled() and not kwargs
+        return False
+
+    def records(self, setting: tuple[str, str, Any]) -> bool:
+        return gradients.turns_on(setting)
+
+    def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
+        return replace(facts, extra=(("requires_grad", bool(obj.requires_grad)),))
+
+    def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return gradients.is_leaf_only(tx, ref.var)
 
     def mode_of(
         self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -14,30 +14,34 @@ from typing import Any
 from ...errors import Unsupported
 from ...graph.ir import COPY, Node, Var
 from ...prims.markers import BEGIN, CUSTOM, END, FUNCTION, STOP
-from ..base import ArrayRef, Rule, TraceContext
+from ..base import ArrayRef, Rule, TraceContext, memory_of
 from .library import torch
 from .operands import tensor
 
 MODE = "torch.grad"
+DERIVATIVE = "_gradients"  # the function of ``autograd_grad.py``
 _BLOCKS: dict[type, bool] = {torch.no_grad: False, torch.enable_grad: True}
 
 
 def mode_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str, Any] | None:
-    """A block that turns grad mode on or off, where it is on around captured code."""
-    if not torch.is_grad_enabled():
-        if cls is torch.set_grad_enabled and args == (False,) and not kwargs:
-            return MODE, "", False
+    """A block that turns grad mode on or off."""
+    if kwargs or torch.is_inference_mode_enabled():
         return None
-    if cls in _BLOCKS and not args and not kwargs:
+    if cls in _BLOCKS and not args:
         return MODE, "", _BLOCKS[cls]
-    if cls is torch.set_grad_enabled and len(args) == 1 and type(args[0]) is bool and not kwargs:
+    if cls is torch.set_grad_enabled and len(args) == 1 and type(args[0]) is bool:
         return MODE, "", args[0]
     return None
 
 
+def turns_on(setting: tuple[str, str, Any]) -> bool:
+    """Whether gradients are recorded in a block, and not around captured code."""
+    return setting == (MODE, "", True) and not torch.is_grad_enabled()
+
+
 def is_on(tx: TraceContext) -> bool:
     """Whether grad mode is on here."""
-    return torch.is_grad_enabled() and bool(tx.modes.get(MODE, {}).get("", True))
+    return bool(tx.modes.get(MODE, {}).get("", torch.is_grad_enabled()))
 
 
 # -- values that require a gradient -------------------------------------------------------------------
@@ -102,7 +106,26 @@ def requires(tx: TraceContext, var: Var) -> bool:
 
 def is_input(tx: TraceContext, var: Var) -> bool:
     """Whether a value is a tensor of the program as it came, whose history autograd knows."""
-    return var.name in tx.builder.differentiated
+    return var.name in tx.builder.differentiated and var.name not in tx.builder.leaves
+
+
+def become_leaf(tx: TraceContext, var: Var) -> None:
+    """Have a value that captured code made require a gradient from here on."""
+    tx.builder.leaves.add(var.name)
+    tx.builder.differentiated.add(var.name)
+
+
+def is_leaf_only(tx: TraceContext, var: Var) -> bool:
+    """Whether a value requires a gradient for what captured code made a leaf only: outside nobody could
+    reach that."""
+    leaves = tx.builder.leaves
+    if not leaves or not requires(tx, var):
+        return False
+    if var.name in leaves:
+        return True
+    known = Requiring(tx.builder.differentiated - leaves)
+    known.update(tx)
+    return not known.holds(tx, var)
 
 
 def detached(tx: TraceContext, x: ArrayRef) -> ArrayRef:
@@ -194,7 +217,7 @@ def under_autograd(rule: Rule, name: str) -> Rule:
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def recorded(tx: TraceContext, *args: object, **kwargs: object) -> Any:
-        if not tx.builder.differentiated or name in _ASKING:
+        if not tx.builder.differentiated or name in _ASKING or (name == DERIVATIVE and not is_on(tx)):
             return rule(tx, *args, **kwargs)
         if is_on(tx):
             start = len(tx.builder.nodes)
@@ -234,6 +257,13 @@ def check(tx: TraceContext, start: int, name: str) -> None:
 def _check_write(tx: TraceContext, target: Var, source: Var, name: str) -> None:
     """A detached tensor that is written to would have the history of what is written, whereas others of its
     memory would not; torch raises for views that were made while grad mode was off."""
+    leaves = tx.builder.leaves
+    if leaves:
+        memory = memory_of(tx.builder, target)
+        if any(memory_of(tx.builder, Var(leaf, target.type)) == memory for leaf in leaves):
+            raise Unsupported(f"torch's {name} writes to a leaf that requires a gradient")
+        if is_leaf_only(tx, source) and tx.builder.producers.get(memory) is None:
+            raise Unsupported(f"torch's {name} gives a tensor from outside the history of a leaf made here")
     stopped = _stopped(tx, target)
     if stopped is not None and (requires(tx, source) or stopped.name in _known(tx).quiet):
         raise Unsupported(f"torch's {name} writes to a tensor that is detached from another")

@@ -12,7 +12,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ...symbolic.integers import Dim, SymInt, same
-from ..base import ArrayRef, TraceContext, memory_of
+from ..base import ArrayRef, IntegerRange, TraceContext, memory_of
 from ..numpy.data_dependent import positions
 from ..numpy.index_parse import (
     FULL,
@@ -26,6 +26,7 @@ from ..numpy.index_parse import (
     parse,
 )
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
+from .create import arange
 from .data_dependent import by_mask
 from .operands import (
     Number,
@@ -49,7 +50,7 @@ TABLE = RuleTable()
 
 
 def _parsed(tx: TraceContext, x: ArrayRef, key: object) -> Subscript:
-    subscript = parse(tx, _plain_key(key), x.ndim)
+    subscript = parse(tx, _plain_key(tx, key), x.ndim)
     for item in subscript.items:
         if isinstance(item, SliceItem) and item.slice.step is not None and item.slice.step < 1:
             raise Unsupported("slice step must be positive")
@@ -60,11 +61,21 @@ def _parsed(tx: TraceContext, x: ArrayRef, key: object) -> Subscript:
     return subscript
 
 
-def _plain_key(key: object) -> Any:
+def _plain_key(tx: TraceContext, key: object) -> Any:
     entries = key if isinstance(key, tuple) else (key,)
-    if any(isinstance(e, (tuple, np.ndarray, np.generic, range)) for e in entries):
+    if any(isinstance(e, (tuple, np.ndarray, np.generic)) for e in entries):
         raise Unsupported("a sequence or NumPy value in a subscript")
+    if any(isinstance(e, (range, IntegerRange)) for e in entries):
+        ready = tuple([_positions_in(tx, e) for e in entries])
+        return ready if isinstance(key, tuple) else ready[0]
     return key
+
+
+def _positions_in(tx: TraceContext, entry: object) -> object:
+    """A range as the list of its numbers, or as a tensor where it is not known."""
+    if isinstance(entry, IntegerRange):
+        return arange(tx, entry.start, entry.stop, entry.step)
+    return list(entry) if isinstance(entry, range) else entry
 
 
 @TABLE.operator("getitem")

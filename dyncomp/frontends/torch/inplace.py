@@ -7,10 +7,10 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, part_shown
 from .create import filled
 from .functional import relu_var
-from .gradients import requires
+from .gradients import become_leaf, requires
 from .library import torch
 from .linear import matmul_var
 from .operands import Number, need_tensor, to_var, write
@@ -163,12 +163,18 @@ for _name, _op in KEEPING.items():
     TABLE.method(f"{_name}_")(_keeping(_op))
 
 
-@TABLE.method("requires_grad_")
+@TABLE.method("requires_grad_", "requires_grad=")
 def requires_grad_(tx: TraceContext, self: object, requires_grad: object = True) -> ArrayRef:
-    """Where it changes nothing."""
+    """Of a tensor that captured code made: a leaf. Of others where it changes nothing."""
     x = need_tensor(self)
-    if not torch.is_grad_enabled() or requires(tx, x.var) is not requires_grad:
+    made = tx.builder.producer(x.var) is not None and part_shown(tx.builder, x.var) is None
+    if not made and not torch.is_grad_enabled():
+        raise Unsupported("requires_grad_ without grad mode")
+    if requires(tx, x.var) is requires_grad:
+        return x
+    if not made or requires_grad is not True or not x.dtype.is_inexact:
         raise Unsupported("requires_grad_ that changes a tensor")
+    become_leaf(tx, x.var)
     return x
 
 

@@ -6,6 +6,7 @@ What depends on tensors is made of them as ATen's ``DistributionTemplates.h`` do
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ... import dtypes
@@ -17,12 +18,14 @@ from ...prims.layout import is_c_contiguous
 from ...symbolic.integers import Dim, SymInt, hint
 from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
 from ..numpy.operands import broadcast_shapes, emit
+from .calls import called
 from .create import check_placement
 from .library import torch
 from .operands import Number, need_tensor, only_defaults, pointwise, tensor, write
 from .pointwise import add_var, multiply_var
 from .promote import default_dtype, is_tensor, parse_dtype
 from .random_bits import is_fused, uniform
+from .reductions import argmax
 from .shape import axes_in_memory, is_dense, sizes_of
 from .torch_facts import TO_TORCH
 from .torch_rules import RuleTable
@@ -244,6 +247,34 @@ def _require(tx: TraceContext, truths: Var) -> None:
     if tx.require is None:
         raise Unsupported("random numbers by tensors")
     tx.require(tensor(tx.builder.emit("reduce_all", truths, axes=tuple(range(truths.ndim)))))
+
+
+@TABLE.both("multinomial")
+def multinomial(
+    tx: TraceContext, input: object, num_samples: object, replacement: object = False, **keywords: object
+) -> ArrayRef:
+    """Of those that ATen draws by a race: the smallest ``q / p``, with ``q`` exponentially distributed. The
+    program raises unless probabilities are finite, not negative and not all zero."""
+    only_defaults(**keywords)
+    x = need_tensor(input)
+    if x.ndim not in (1, 2) or x.dtype not in _REAL or type(num_samples) is not int or num_samples < 1:
+        raise Unsupported("torch.multinomial of these arguments")
+    if replacement and num_samples > 1:
+        raise Unsupported("torch.multinomial of several samples with replacement")
+    if any(size == 0 for size in x.shape) or num_samples > x.shape[-1] or not is_dense(x.var):
+        raise Unsupported("torch.multinomial of a tensor of this shape")
+    infinite = tx.builder.emit("full", shape=x.shape, value=math.inf, dtype=x.dtype, device=CPU)
+    zero, p = _zero_like(tx, x), tx.builder.emit("contiguous", x.var)
+    valid = tx.builder.emit(
+        "logical_and", tx.builder.emit("greater_equal", p, zero), tx.builder.emit("less", p, infinite)
+    )
+    _require(tx, valid)
+    _require(tx, tx.builder.emit("reduce_any", tx.builder.emit("greater", p, zero), axes=(x.ndim - 1,)))
+    drawn = filled_like(tx, x, "exponential_", 1.0, may_raise=False)
+    race = tensor(pointwise(tx, "divide", x.var, drawn.var))
+    if num_samples == 1:
+        return argmax(tx, race, -1, True)
+    return called(tx, torch.topk, (race, num_samples), {})[1][1]
 
 
 @TABLE.function("bernoulli")

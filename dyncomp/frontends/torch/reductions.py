@@ -255,7 +255,7 @@ def _arg_extreme(op: str) -> Callable[..., ArrayRef]:
     return rule
 
 
-TABLE.both("argmax")(_arg_extreme("argmax"))
+argmax = TABLE.both("argmax")(_arg_extreme("argmax"))
 TABLE.both("argmin")(_arg_extreme("argmin"))
 
 

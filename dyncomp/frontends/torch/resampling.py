@@ -130,9 +130,13 @@ def _pad_edges(tx: TraceContext, x: ArrayRef, widths: tuple[Any, ...], mode: str
 
 def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> ArrayRef:
     """With a constant (``constant_pad_nd`` of ATen/native/PadNd.cpp)."""
-    x = _image(input, 1)
+    x = need_tensor(input)
     if mode in _EDGES:
-        return _pad_edges(tx, x, tuple(pad), mode, value)
+        return _pad_edges(tx, _image(input, 1), tuple(pad), mode, value)
+    if not x.ndim or all(type(d) is int for d in x.shape):
+        x = _image(input, 1)  # symbolic sizes are of tensors in C order
+    elif not is_c_contiguous(x.shape, x.strides):
+        raise Unsupported("padding of a tensor of changing sizes in another order than C's")
     fill = 0.0 if value is None else value
     if mode != "constant" or not x.dtype.is_float or type(fill) not in (int, float):
         raise Unsupported("padding of this mode, or with this value")

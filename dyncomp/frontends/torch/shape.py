@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_c_contiguous
+from ...prims.markers import STOP
 from ...symbolic.integers import Dim, SymInt, product, same
 from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
@@ -610,6 +611,19 @@ def data(tx: TraceContext, self: object) -> ArrayRef:
     copy = tx.ops.copy(detach(tx, x).var)
     tx.builder.seen_as_views[copy.name] = x.var.name
     return ArrayRef(copy, "array", "torch", readonly=True, part=(x, "data"))
+
+
+@TABLE.method("data=")
+def set_data(tx: TraceContext, self: object, value: object) -> None:
+    """``x.data *= y`` puts back what was written to: memory of the tensor's own."""
+    x, var = need_tensor(self).var, need_tensor(value).var
+    alike = var.ndim == x.ndim and all(map(same, var.shape, x.shape))
+    while var.name != x.name:
+        node = tx.builder.producer(var)
+        if not alike or node is None or node.op not in ("reshape", STOP) or node.inputs[0].ndim != x.ndim:
+            raise Unsupported("other memory for a tensor")
+        var = node.inputs[0]
+        alike = all(map(same, var.shape, x.shape))
 
 
 @TABLE.method("detach")

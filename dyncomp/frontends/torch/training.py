@@ -17,7 +17,7 @@ class _CannotRun(RuntimeError):
 
 def function(pair: GradientPair, bare: bool = True) -> Callable[..., Any]:
     """See :class:`~dyncomp.frontends.base.Autograd`. ``bare``: a single result is given as it is."""
-    apply = _apply(pair) if pair.differentiable else pair.forward
+    apply = _recorded(_apply(pair)) if pair.differentiable else pair.forward
     returned, count = pair.returned, len(pair.returned)
     single = bare and count == 1
     if returned == tuple(range(count)) and not pair.written:
@@ -35,6 +35,18 @@ def function(pair: GradientPair, bare: bool = True) -> Callable[..., Any]:
         views = _Views(pair, args, results)
         made = tuple([results[r] if type(r) is int else views.make(r) for r in returned])
         return made[0] if single else made
+
+    return call
+
+
+def _recorded(apply: Callable[..., Any]) -> Callable[..., Any]:
+    """Grad mode may be off around captured code, and on in a block that results have their gradients of."""
+    if torch.is_grad_enabled():
+        return apply
+
+    def call(*args: Any) -> Any:
+        with torch.enable_grad():
+            return apply(*args)
 
     return call
 

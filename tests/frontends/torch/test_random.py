@@ -41,6 +41,17 @@ def normal(x):
     return by_numbers * 2, torch.normal(x, x.abs()), torch.normal(x, 0.5), torch.normal(0.5, x.abs() + 1)
 
 
+def multinomial(x):
+    p = torch.softmax(x.double(), 1)
+    drawn = (
+        torch.multinomial(p, 1),
+        torch.multinomial(p[0], 3),
+        p.t().multinomial(2),
+        p.float().multinomial(20),
+    )
+    return *drawn, torch.rand(2) + 1
+
+
 def bernoulli(x):
     p = torch.sigmoid(x)
     return torch.bernoulli(p), torch.bernoulli(p.T.double()) + 1, p.bernoulli()
@@ -95,7 +106,7 @@ def refused_late(x):
     return torch.rand(2), x[1:].clone().normal_() * 2, torch.rand(3)
 
 
-PROGRAMS = [factories, like, filled, normal, bernoulli, dropped, refused, unlikely]
+PROGRAMS = [factories, like, filled, normal, multinomial, bernoulli, dropped, refused, unlikely]
 RAISING = [of_integers, empty_range, negative, negative_rate]
 
 

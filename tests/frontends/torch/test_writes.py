@@ -163,3 +163,39 @@ def test_write_to_a_view_behind_random_numbers():
         result.sum().backward()
         found.append((result.detach(), w.grad))
     same(found[1], found[0], "noisy")
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_data_put_back(grad):
+    """``x.data *= y`` assigns what it wrote to; other memory is assigned in plain Python."""
+
+    def program(conv, mask, x):
+        conv.weight.data *= mask
+        y = conv(x)
+        conv.weight.data = conv.weight.data * 2
+        return y
+
+    torch.manual_seed(0)
+    mine, mask = torch.nn.Linear(3, 3), torch.eye(3)
+    theirs = torch.nn.Linear(3, 3)
+    theirs.load_state_dict(mine.state_dict())
+    compiled = dyncomp.compile(program)
+    with torch.set_grad_enabled(grad):
+        for _ in range(2):
+            x = torch.randn(2, 3)
+            torch.testing.assert_close(compiled(mine, mask, x), program(theirs, mask, x))
+            torch.testing.assert_close(mine.weight, theirs.weight)
+
+
+def test_data_put_back_in_one_graph():
+    def program(w, mask):
+        w.data *= mask
+        w.data += 1
+        return w * 2
+
+    w = torch.randn(3, 3)
+    v = w.clone()
+    with torch.no_grad():
+        found = dyncomp.compile(program, fullgraph=True)(w, torch.eye(3))
+        torch.testing.assert_close(found, program(v, torch.eye(3)))
+    torch.testing.assert_close(w, v)
