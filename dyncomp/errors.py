@@ -13,13 +13,17 @@ class Unsupported(DyncompError):
     """A construct cannot be captured or lowered.
 
     Inside capture this becomes a graph break (or, with ``fullgraph=True``, a
-    :class:`GraphBreakError`). ``break_id`` names an entry of the break registry.
+    :class:`GraphBreakError`). ``break_id`` names an entry of the break registry. ``whole_frame``: not even
+    what was captured before can stay; the frame runs as plain Python.
     """
 
-    def __init__(self, reason: str, *, break_id: str = "unsupported-call") -> None:
+    def __init__(
+        self, reason: str, *, break_id: str = "unsupported-call", whole_frame: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.break_id = break_id
+        self.whole_frame = whole_frame
 
 
 class GraphBreakError(DyncompError):

@@ -109,7 +109,9 @@ def _compare(inner: Dim, outer: Dim) -> bool:
     if same(inner, outer):
         return True
     difference = _magnitude(outer) - _magnitude(inner)
-    known = if_several(difference) if depends_on_data(difference) else None
+    known = None
+    if isinstance(difference, SymInt) and depends_on_data(difference):
+        known = if_several(difference)
     return bool(difference <= 0) if known is None else known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import cmath
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable
@@ -69,7 +70,7 @@ def _cached_call(
     if not tracer.config.is_trusted(str(obj.__module__)):
         return _expected_call(tracer, obj, args, kwargs)
     if not all(v.is_const for v in (*args, *kwargs.values())):
-        return tracer.call_value(tracer.child_or_constant(obj.__wrapped__, None), args, kwargs)
+        return tracer.call_value(tracer.child_or_constant(inspect.unwrap(obj), None), args, kwargs)
     result = tracer.fold(lambda: obj(*(a.const for a in args), **{k: v.const for k, v in kwargs.items()}))
     if isinstance(result, (int, float, complex, str, bytes, type(None), type)):
         return tracer.wrap_result(result)

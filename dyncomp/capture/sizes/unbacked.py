@@ -19,7 +19,7 @@ from ...frontends.known import known_array, with_integers
 from ...frontends.meaning import number_in
 from ...graph.ir import GraphBuilder
 from ...symbolic.integers import SymInt
-from ..breaks import BREAKS, Break
+from ..breaks import BREAKS, Break, Skip
 from ..values.array import ArrayValue
 from ..values.base import LazyValue, Tracer, Value
 from ..values.drawn import take_back
@@ -28,7 +28,9 @@ from ..values.seq import ListValue, SliceValue, TupleValue
 
 
 def as_break(error: Unsupported, what: str = "") -> Break:
-    """The graph break that a refusal is."""
+    """The graph break that a refusal is; raises ``Skip`` for a refusal of the whole frame."""
+    if error.whole_frame:
+        raise Skip(error.reason)
     known = error.break_id if error.break_id in BREAKS else "unsupported-call"
     return Break(known, f"{what}: {error.reason}" if what else error.reason)
 

@@ -103,6 +103,9 @@ class ConstValue(Value):
     def getitem(self, tracer: Tracer, key: Value) -> Value:
         if isinstance(self.value, type):
             return tracer.class_operation(self, "__getitem__", [key])
+        if type(self.value) in (int, float, bool, type(None)):
+            name = type(self.value).__name__
+            raise tracer.raise_exception(TypeError, f"'{name}' object is not subscriptable")
         index = tracer.constant_of(key, "an index")
         if isinstance(self.value, np.dtype) and type(index) in (int, str):
             return ConstValue(tracer.fold(operator.getitem, self.value, index))

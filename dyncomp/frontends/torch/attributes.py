@@ -188,7 +188,10 @@ def _always(answer: bool) -> Callable[..., bool]:
     return rule
 
 
-for _name in ("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
+for _name in (
+    *("is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xla"),
+    *("is_xpu", "is_vulkan", "is_maia", "is_mtia", "is_ipu"),
+):
     TABLE.attribute(_name)(_always(False))
 
 

@@ -19,7 +19,7 @@ from . import autocast, state
 from .gradients import requires
 from .library import torch
 from .operands import need_tensor, tensor
-from .regions import Region, Window, windows_of
+from .regions import COPIED, Region, Window, windows_of
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
@@ -204,6 +204,9 @@ def marked(tx: TraceContext, number: int, gradients: list[Any], args: list[Any])
     values = [window.base for window in marking.windows]
     found = tx.builder.emit(FUNCTION, *values, *marking.stand_ins, *made, *by, outputs=len(values))
     found = found if isinstance(found, tuple) else (found,)
+    copies = tx.memo.get(COPIED, set())
+    if copies:
+        copies.update(v.name for v in found)
     return [tensor(window.on(tx, v)) for window, v in zip(marking.windows, found)]
 
 

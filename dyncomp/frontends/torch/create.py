@@ -14,7 +14,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Literal, Var
 from ...symbolic.integers import Dim, SymInt
-from ..base import ArrayRef, TraceContext, memory_of
+from ..base import ArrayRef, Rule, TraceContext, memory_of
 from ..numpy.operands import emit
 from . import state
 from .formats import FORMATS, in_format, suggested_format
@@ -289,6 +289,32 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         raise Unsupported(str(error)) from error
     with np.errstate(over="ignore"):
         return tensor(_literal(tx, array, wanted))
+
+
+def _legacy(dtype: DType | None) -> Rule:
+    """``torch.Tensor``, ``torch.LongTensor``…: of a list of numbers, or of sizes."""
+
+    def rule(tx: TraceContext, *given: object) -> ArrayRef:
+        wanted = default_dtype() if dtype is None else dtype
+        if len(given) == 1 and isinstance(given[0], (list, tuple)) and type(given[0]) in (list, tuple):
+            return make_tensor(tx, given[0], dtype=TO_TORCH[wanted])
+        if not given:
+            raise Unsupported("a tensor of nothing")
+        check_placement(tx, {}, fresh=True)
+        return filled(tx, sizes_of(given), 0, wanted)
+
+    return rule
+
+
+TABLE.functions[torch.Tensor] = _legacy(None)
+for _kind, _dtype in {
+    torch.FloatTensor: dtypes.float32,
+    torch.DoubleTensor: dtypes.float64,
+    torch.LongTensor: dtypes.int64,
+    torch.IntTensor: dtypes.int32,
+    torch.BoolTensor: dtypes.bool_,
+}.items():
+    TABLE.functions[_kind] = _legacy(_dtype)
 
 
 def _of_numpy(tx: TraceContext, array: ArrayRef) -> Var:

@@ -12,7 +12,7 @@ from ...graph.ir import Var
 from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from ..known import known_array, pinned_array
-from ..meaning import size_of_selection
+from ..meaning import size_of, size_of_selection
 from ..numpy.data_dependent import call, positions
 from ..numpy.operands import emit
 from .operands import need_tensor, tensor
@@ -55,3 +55,15 @@ def nonzero(tx: TraceContext, input: object, *, as_tuple: bool = False) -> Any:
         return tuple(map(tensor, positions(tx, x.var)))
     shape = (x.ndim, selects(tx, x.var))
     return tensor(emit(tx, "transpose", call(tx, "argwhere", [x.var], [(int64, shape)]), perm=(1, 0)))
+
+
+@TABLE.both("bincount")
+def bincount(tx: TraceContext, input: object, weights: object = None, minlength: object = 0) -> ArrayRef:
+    """Of negative numbers NumPy raises, too: the original runs."""
+    x = need_tensor(input)
+    if weights is not None or type(minlength) is not int or minlength < 0 or x.ndim != 1:
+        raise Unsupported("bincount with weights")
+    if not x.dtype.is_integer:
+        raise Unsupported("bincount of something else than integers")
+    shape = (size_of(tx, "bincount", x.var, low=minlength),)
+    return tensor(call(tx, "bincount", [x.var], [(int64, shape)], minlength=minlength))

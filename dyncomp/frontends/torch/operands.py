@@ -20,6 +20,7 @@ from ..numpy.operands import broadcast_shapes, broadcast_to, emit, exact_value, 
 from ..numpy.operands import write as write_array
 from .library import torch
 from .promote import can_cast, is_tensor, scalar_dtype
+from .regions import check_write
 from .torch_facts import TO_TORCH
 
 Number = (bool, int, float, complex)  # complex numbers come to the rules of complex_numbers only
@@ -220,6 +221,7 @@ def as_own(tx: TraceContext, x: Var) -> Var:
 def write(tx: TraceContext, target: object, value: Var) -> ArrayRef:
     """Write into the target's memory, cast to its dtype as in-place operators do; the target."""
     ref = need_tensor(target)
+    check_write(tx, ref.var)
     if part_shown(tx.builder, ref.var) is not None:
         raise Unsupported("a write to a view of another dtype, which is a copy in the graph")
     if not can_cast(value.dtype, ref.dtype):

@@ -11,6 +11,9 @@ from ...prims.markers import STOP
 from ..base import ArrayRef, TraceContext, memory_of
 
 
+COPIED = "copied"  # in the memo: names of what is copied where the program has views
+
+
 @dataclass(frozen=True)
 class Region:
     """A part that began before node ``start``, when ``draws`` random numbers had been drawn."""
@@ -68,11 +71,23 @@ class Window:
 
 
 def windows_of(tx: TraceContext, values: Sequence[ArrayRef], region: Region, what: str) -> list[Window]:
-    """The values as views of memory that was made in the region, of each its own."""
+    """The values as views of memory that was made in the region, of each its own. A view of what the graph
+    made before (``x.view_as(x)``) is one of a copy: from then on nothing may be written to either."""
     made, bases = region.made(tx), set()
     found = [Window.of(tx, value.var) for value in values]
-    for window in found:
-        if window.base.name not in made or window.base.name in bases:
+    for place, window in enumerate(found):
+        base = window.base
+        if base.name in bases or any(base.name == inp.var.name for inp in tx.builder.inputs):
             raise Unsupported(f"{what} returns an argument, or two views of one tensor")
-        bases.add(window.base.name)
+        bases.add(base.name)
+        if base.name not in made:
+            copied: Var = tx.ops.copy(base)
+            tx.memo.setdefault(COPIED, set()).add(base.name)
+            found[place] = Window(copied, window.views)
     return found
+
+
+def check_write(tx: TraceContext, target: Var) -> None:
+    """Refuse a write to what is copied in the graph, and shares memory with the copy in the program."""
+    if memory_of(tx.builder, target) in tx.memo.get(COPIED, ()):
+        raise Unsupported("a write to a tensor that an autograd.Function gave a view of", whole_frame=True)

@@ -634,6 +634,16 @@ def detach(tx: TraceContext, self: object) -> ArrayRef:
     return tensor(emit(tx, "reshape", x.var, shape=x.shape))
 
 
+def variable(tx: TraceContext, data: object, requires_grad: object = False) -> ArrayRef:
+    """``torch.autograd.Variable``: the tensor, detached."""
+    if requires_grad is not False:
+        raise Unsupported("a Variable that requires a gradient")
+    return detach(tx, data)
+
+
+TABLE.functions[torch.autograd.Variable] = variable
+
+
 @TABLE.method("repeat")
 def repeat(tx: TraceContext, self: object, *sizes: object) -> ArrayRef:
     x = need_tensor(self)

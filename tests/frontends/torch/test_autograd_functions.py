@@ -350,3 +350,53 @@ def test_the_class_may_change():
         y = x.detach().clone().requires_grad_()
         Changing.apply(y, 2.0).sum().backward()
         close(x.grad, y.grad, "gradient")
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.neg() * ctx.factor, None
+
+
+def test_a_view_of_what_the_graph_made_is_one_graph():
+    def program(x):
+        y = torch.tanh(x)
+        return y * 2, Reversed.apply(y, 0.5) * y
+
+    mine, theirs = (torch.linspace(-1, 1, 6, requires_grad=True) for _ in range(2))
+    found, expected = dyncomp.compile(program, fullgraph=True)(mine), program(theirs)
+    for each in (found, expected):
+        (each[0].sum() + each[1].square().sum()).backward()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+def test_a_view_is_not_copied_where_its_base_is_written_to():
+    def program(x):
+        y = x * 2
+        z = Reversed.apply(y, 0.5)
+        y.add_(1)
+        return z
+
+    x = torch.ones(3, requires_grad=True)
+    compiled = dyncomp.compile(program, backend="eager")
+    torch.testing.assert_close(compiled(x).detach(), program(x).detach())
+    assert dyncomp.explain(program)(x).skipped
+
+
+def test_a_write_beside_such_a_view_raises_as_before():
+    def program(x):
+        y = x * 2
+        z = Reversed.apply(y, 0.5)
+        y.add_(1)
+        return z * 2
+
+    x = torch.ones(3, requires_grad=True)
+    for call in (program, dyncomp.compile(program, backend="eager")):
+        with pytest.raises(RuntimeError, match="has been modified inplace"):
+            call(x)
