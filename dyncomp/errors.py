@@ -17,9 +17,7 @@ class Unsupported(DyncompError):
     what was captured before can stay; the frame runs as plain Python.
     """
 
-    def __init__(
-        self, reason: str, *, break_id: str = "unsupported-call", whole_frame: bool = False
-    ) -> None:
+    def __init__(self, reason: str, *, break_id: str = "unsupported-call", whole_frame: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.break_id = break_id

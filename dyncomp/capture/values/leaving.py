@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..guards.source import CellSource, FreeCellSource, GlobalSource, GlobalsSource, ReferentSource, Source
-from .base import Tracer
+from .base import Tracer, Value
+from .obj import InstanceValue
 
 
 class WrittenPlaces(NamedTuple):
@@ -24,16 +25,26 @@ def written_places(tracer: Tracer) -> WrittenPlaces:
 def leaves_place(tracer: Tracer, source: Source, written: WrittenPlaces) -> bool:
     """Whether the captured part changes something on the way to ``source``, so that it may let go of what was
     found there, or a weak reference, which holds nothing, is on that way. Global variables are told apart by
-    name alone."""
+    name alone, attributes of an object by name."""
+    further: list[str | None] = []  # the names of what is read from a place, and from that
     for place in _way(source):
         if isinstance(place, ReferentSource) or _last_name(place) in written.names:
             return True
         found = tracer.by_source.get(place)
-        if place in written.sources or getattr(found, "mutated", False):
+        changed = place in written.sources or getattr(found, "mutated", False)
+        if changed and not (further and _keeps(found, further[-2:])):
             return True
+        further.append(_last_name(place))
         if id(getattr(found, "obj", None)) in tracer.states:
             return True
     return False
+
+
+def _keeps(found: Value | None, names: list[str | None]) -> bool:
+    """Whether an object was changed in none of these attributes (``vars(x)["name"]`` names two)."""
+    if not isinstance(found, InstanceValue) or found.slots:
+        return False
+    return not any(name is not None and found.namespace.was_written(name) for name in names)
 
 
 def _way(source: Source) -> Iterator[Source]:

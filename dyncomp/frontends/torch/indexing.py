@@ -175,7 +175,7 @@ def setitem(tx: TraceContext, x: object, key: Any, value: object) -> None:
 
 
 def _assigned(tx: TraceContext, value: object, ref: ArrayRef) -> Var:
-    if isinstance(value, SymInt):
+    if isinstance(value, SymInt) and ref.dtype in (dtypes.int64, dtypes.float32, dtypes.float64):
         return convert(tx, to_var(tx, value, dtypes.int64), ref.dtype)
     if not is_tensor(value) and not isinstance(value, (*Number, ArrayRef)):
         raise Unsupported(f"assigning a {type(value).__name__} to a tensor")

@@ -10,7 +10,6 @@ from ...graph.ir import COPY, Node, Var
 from ...prims.markers import STOP
 from ..base import ArrayRef, TraceContext, memory_of
 
-
 COPIED = "copied"  # in the memo: names of what is copied where the program has views
 
 

@@ -18,9 +18,10 @@ LAST_RULES = RuleSet()  # for what says something of derivatives only
 
 
 def simplify(graph: Graph, table: OpTable, *, keeps_derivatives: bool = False) -> Graph:
-    """Apply the rules of this module. ``keeps_derivatives``: the graph may be differentiated yet."""
+    """Apply the rules of this module. ``keeps_derivatives``: the graph may be differentiated yet, and be cut
+    into halves between which the program may write to its inputs."""
     graph = graph if keeps_derivatives else rewrite_graph(graph, table, LAST_RULES)
-    return rewrite_graph(graph, table, RULES)
+    return rewrite_graph(graph, table, RULES, keeps_derivatives)
 
 
 # -- views ------------------------------------------------------------------------------------
@@ -129,6 +130,8 @@ def no_derivative_is_left(rewrite: Rewrite, inputs: tuple[Var, ...], params: dic
 @RULES.on("copy", "contiguous")
 def copy_of_a_value(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
     """Values are pure: a copy of the same layout is the value."""
+    if rewrite.op == "copy" and rewrite.keeps_copies and rewrite.shows_input(inputs[0]):
+        return None
     return inputs[0]
 
 

@@ -46,11 +46,19 @@ class Rewrite:
     builder: Rebuilder
     uses: dict[str, int]
     op: str = ""  # of the node that is looked at
+    keeps_copies: bool = False  # those of inputs, which may be written to later
 
     def made_by(self, var: Var, op: str) -> Node | None:
         """The node that makes ``var`` if its op is ``op``."""
         node = self.builder.producer(var)
         return node if node is not None and node.op == op else None
+
+    def shows_input(self, var: Var) -> bool:
+        """Whether ``var`` is an input of the graph, or a view of one."""
+        node = self.builder.producer(var)
+        while node is not None and self.builder.table[node.op].is_view:
+            node = self.builder.producer(node.inputs[0])
+        return node is None
 
     def constant(self, var: Var) -> Any:
         """The number that every element of ``var`` is, or ``None``. Sees through views of ``full``."""
@@ -105,21 +113,21 @@ class RuleSet:
         return self.by_op.get(row.name, []) + [rule for is_one, rule in self.by_kind if is_one(row)]
 
 
-def rewrite_graph(graph: Graph, table: OpTable, rules: RuleSet) -> Graph:
-    """Apply ``rules`` to every node in one forward walk, each until none applies.
+def rewrite_graph(graph: Graph, table: OpTable, rules: RuleSet, keeps_copies: bool = False) -> Graph:
+    """Apply ``rules`` to every node in one forward walk, each until none applies; ``keeps_copies`` of inputs.
 
     Raises ``VerifyError`` naming the rules where they go round in a circle.
     """
     if not graph.functional:
         return graph
-    return _Simplifier(graph, table, rules).run()
+    return _Simplifier(graph, table, rules, keeps_copies).run()
 
 
 class _Simplifier(Transformer):
-    def __init__(self, graph: Graph, table: OpTable, rules: RuleSet) -> None:
+    def __init__(self, graph: Graph, table: OpTable, rules: RuleSet, keeps_copies: bool) -> None:
         super().__init__(graph, table)
         self.rules = functools.cache(lambda op: rules.for_op(table[op]))
-        self.rewrite = Rewrite(self.builder, graph.uses())
+        self.rewrite = Rewrite(self.builder, graph.uses(), keeps_copies=keeps_copies)
 
     def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
         if len(node.outputs) != 1 or not self.rules(node.op):
