@@ -55,6 +55,7 @@ _ONLY_FUNCTIONS = (
     "_C._linalg.linalg_pinv", "_C._linalg.linalg_lstsq", "_C._linalg.linalg_multi_dot",
     "_C._linalg.linalg_cross", "_C._linalg.linalg_solve_triangular", "_C._linalg.linalg_matrix_exp",
     "_C._linalg.linalg_cond", "_C._linalg.linalg_cholesky_ex",
+    "stft",
 )
 _OF_NN = (
     "adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_avg_pool3d", "adaptive_avg_pool2d",

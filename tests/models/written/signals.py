@@ -413,7 +413,7 @@ class CenterNetDecode(nn.Module):
         batch, cat, height, width = heat.size()
         scores, inds = torch.topk(heat.view(batch, cat, -1), self.k)
         inds = inds % (height * width)
-        ys, xs = torch.div(inds, width, rounding_mode="floor").float(), (inds % width).int().float()
+        ys, xs = torch.div(inds, width, rounding_mode="floor").float(), (inds % width).int().float()  # noqa: F841
         score, ind = torch.topk(scores.view(batch, -1), self.k)
         clses = torch.div(ind, self.k, rounding_mode="trunc").int()
         inds = self.gather(inds.view(batch, -1, 1), ind).view(batch, self.k)
