@@ -42,7 +42,7 @@ _ONLY_FUNCTIONS = (
     "group_norm", "layer_norm", "native_layer_norm", "native_group_norm", "hinge_embedding_loss",
     "kl_div", "margin_ranking_loss", "poisson_nll_loss", "triplet_margin_loss",
     "binary_cross_entropy_with_logits", "ctc_loss", "logspace", "linspace", "pixel_shuffle",
-    "pixel_unshuffle", "rsub", "std_mean", "var_mean", "tensordot", "threshold", "eye", "hann_window",
+    "pixel_unshuffle", "rsub", "std_mean", "var_mean", "tensordot", "threshold", "hann_window",
     "hamming_window", "bartlett_window", "blackman_window", "kaiser_window", "tril_indices",
     "triu_indices", "trapezoid", "trapz", "cumulative_trapezoid", "vander", "_weight_norm",
     "_grouped_mm", "celu", "selu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
@@ -55,6 +55,7 @@ _ONLY_FUNCTIONS = (
     "_C._linalg.linalg_pinv", "_C._linalg.linalg_lstsq", "_C._linalg.linalg_multi_dot",
     "_C._linalg.linalg_cross", "_C._linalg.linalg_solve_triangular", "_C._linalg.linalg_matrix_exp",
     "_C._linalg.linalg_cond", "_C._linalg.linalg_cholesky_ex",
+    "stft",
 )
 _OF_NN = (
     "adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_avg_pool3d", "adaptive_avg_pool2d",

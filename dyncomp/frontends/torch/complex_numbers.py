@@ -25,8 +25,8 @@ from .call_names import FUNCTIONS, METHODS, TRANSFORMS
 from .calls import either, routine
 from .create import cast
 from .library import torch
-from .operands import need_tensor, only_defaults, pointwise, tensor
-from .shape import is_dense, piece, transpose
+from .operands import in_order, need_tensor, only_defaults, pointwise, tensor
+from .shape import axes_in_memory, is_dense, piece, transpose
 from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()
@@ -49,7 +49,7 @@ _AS_THEY_ARE = frozenset(
         "moveaxis t T mT H mH unsqueeze squeeze expand expand_as broadcast_to broadcast_tensors split "
         "split_with_sizes chunk unbind select narrow ravel contiguous clone detach cat concat concatenate "
         "stack flip roll repeat zeros ones empty full zeros_like ones_like empty_like full_like new_zeros "
-        "new_ones new_empty new_full to type_as cpu cfloat cdouble"
+        "new_ones new_empty new_full eye to type_as cpu cfloat cdouble"
     )
 )
 # Routines for them beside those for real numbers (``call_names``).
@@ -181,9 +181,13 @@ for _name in ("real", "imag"):
 def view_as_real(tx: TraceContext, input: object) -> ArrayRef:
     """Pairs of real and imaginary parts."""
     x = need_tensor(input)
-    if not x.dtype.is_complex or not is_c_contiguous(x.shape, x.strides):
+    if not x.dtype.is_complex or not is_dense(x.var):
         raise Unsupported("view_as_real of this tensor")
-    return _as_view(tx, _pairs(tx, x.var), x)
+    copy = _pairs(tx, x.var)
+    found = in_order(tx, copy, [*axes_in_memory(x.var), x.ndim])
+    if found is not copy:  # a view of the copy that lies as the tensor does
+        tx.builder.seen_as_views[copy.name] = x.var.name
+    return _as_view(tx, found, x)
 
 
 def _pairs(tx: TraceContext, x: Var) -> Var:

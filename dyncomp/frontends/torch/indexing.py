@@ -54,11 +54,18 @@ def _parsed(tx: TraceContext, x: ArrayRef, key: object) -> Subscript:
     for item in subscript.items:
         if isinstance(item, SliceItem) and item.slice.step is not None and item.slice.step < 1:
             raise Unsupported("slice step must be positive")
-        if isinstance(item, ArrayItem) and (item.var.ndim == 0 or item.kind != "array"):
-            raise Unsupported("indexing with a zero-dimensional tensor gives a view")
+        if isinstance(item, ArrayItem) and item.kind != "array":
+            raise Unsupported("indexing with a number that the graph computes")
         if isinstance(item, ArrayItem) and item.var.dtype not in (dtypes.int64, dtypes.int32):
             raise Unsupported(f"indexing with a tensor of dtype {item.var.dtype}")
+    if len({_is_position(subscript.items[k]) for k in subscript.fancy}) > 1:
+        raise Unsupported("indexing with tensors, one of them without dimensions")
     return subscript
+
+
+def _is_position(item: Item) -> bool:
+    """Whether it is one position, which gives a view."""
+    return isinstance(item, ArrayItem) and not item.var.ndim
 
 
 def _plain_key(tx: TraceContext, key: object) -> Any:
@@ -92,8 +99,24 @@ def getitem(tx: TraceContext, x: object, key: object) -> ArrayRef:
         return tensor(basic.var)
     dims, indices = _gathered(tx, subscript, basic.dims)
     position = _position(dims)
+    if any(_is_position(subscript.items[k]) for k in subscript.fancy):
+        return _selected(tx, ref, basic.var, indices, dims)
     found = emit(tx, "index", basic.var, *indices, dims=dims, position=position)
     return tensor(in_order(tx, found, _order_of_gathered(basic.var, indices, dims, position)))
+
+
+def _selected(
+    tx: TraceContext, base: ArrayRef, x: Var, indices: list[Var], dims: tuple[int, ...]
+) -> ArrayRef:
+    """At positions that the data says: a view, of which a copy stands in the graph. Only of what lies dense,
+    or along one axis: others would be asked how they lie."""
+    kept = [axis for axis in range(x.ndim) if axis not in dims]
+    shape, strides = (tuple(all_[axis] for axis in kept) for all_ in (x.shape, x.type.strides))
+    if len(kept) > 1 and not is_c_contiguous(shape, strides):
+        raise Unsupported("a view that starts where the data says")
+    copy = emit(tx, "index", x, *indices, dims=dims, position=0)
+    tx.builder.seen_as_views[copy.name] = base.var.name
+    return ArrayRef(copy, "array", "torch", readonly=True)
 
 
 def _order_of_gathered(x: Var, indices: list[Var], dims: tuple[int, ...], position: int) -> list[int]:
@@ -175,7 +198,12 @@ def setitem(tx: TraceContext, x: object, key: Any, value: object) -> None:
 
 
 def _assigned(tx: TraceContext, value: object, ref: ArrayRef) -> Var:
-    if isinstance(value, SymInt) and ref.dtype in (dtypes.int64, dtypes.float32, dtypes.float64):
+    if isinstance(value, SymInt):
+        kind = ref.dtype
+        if kind == dtypes.float16 or kind.is_integer and kind != dtypes.int64:
+            limits: Any = np.finfo(np.float16) if kind.is_float else np.iinfo(kind.numpy)
+            if not (int(limits.min) <= value and value <= int(limits.max)):
+                raise Unsupported("assigning a number that overflows the dtype", break_id="would-raise")
         return convert(tx, to_var(tx, value, dtypes.int64), ref.dtype)
     if not is_tensor(value) and not isinstance(value, (*Number, ArrayRef)):
         raise Unsupported(f"assigning a {type(value).__name__} to a tensor")

@@ -296,3 +296,23 @@ def test_layouts_of_strided_arguments():
 
     z = torch.randn(2, 3, 4, dtype=torch.complex64)
     same(dyncomp.compile(f, fullgraph=True, backend="eager")(z), f(z), "strided")
+
+
+def turned(z):
+    pairs = torch.view_as_real(z.t())
+    wave = torch.stft(z.real.reshape(-1), 4, 2, window=torch.ones(4), return_complex=True)
+    return pairs.pow(2).sum(-1), pairs * 2, wave
+
+
+def test_pairs_of_a_transposed_tensor():
+    z = torch.randn(3, 4, dtype=torch.complex64)
+    same(dyncomp.compile(turned, fullgraph=True)(z), turned(z), "turned")
+
+    def written(z):
+        pairs = torch.view_as_real(z.t())
+        z.mul_(2)
+        return pairs * 2
+
+    mine, theirs = z.clone(), z.clone()
+    same(dyncomp.compile(written)(mine), written(theirs), "written")
+    same(mine, theirs, "written")
