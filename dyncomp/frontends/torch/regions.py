@@ -71,12 +71,13 @@ class Window:
 
 def windows_of(tx: TraceContext, values: Sequence[ArrayRef], region: Region, what: str) -> list[Window]:
     """The values as views of memory that was made in the region, of each its own. A view of what the graph
-    made before (``x.view_as(x)``) is one of a copy: from then on nothing may be written to either."""
+    made before (``x.view_as(x)``, not ``x`` itself) is one of a copy: nothing may be written to either then."""
     made, bases = region.made(tx), set()
     found = [Window.of(tx, value.var) for value in values]
     for place, window in enumerate(found):
         base = window.base
-        if base.name in bases or any(base.name == inp.var.name for inp in tx.builder.inputs):
+        is_argument = values[place].var.name not in made
+        if is_argument or base.name in bases or any(base.name == inp.var.name for inp in tx.builder.inputs):
             raise Unsupported(f"{what} returns an argument, or two views of one tensor")
         bases.add(base.name)
         if base.name not in made:
