@@ -71,7 +71,7 @@ class Window:
 
 def windows_of(tx: TraceContext, values: Sequence[ArrayRef], region: Region, what: str) -> list[Window]:
     """The values as views of memory that was made in the region, of each its own. A view of what the graph
-    made before (``x.view_as(x)``, not ``x`` itself) is one of a copy: nothing may be written to either then."""
+    made before (``x.view_as(x)``, not ``x`` itself) is one of a copy; neither may be written to then."""
     made, bases = region.made(tx), set()
     found = [Window.of(tx, value.var) for value in values]
     for place, window in enumerate(found):
