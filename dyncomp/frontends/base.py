@@ -547,3 +547,43 @@ class Frontend(Protocol):
     def is_constant(self, obj: object) -> bool:
         """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
         ...
+
+
+class WithoutDerivatives:
+    """What a :class:`Frontend` answers whose library records no derivatives, and has no modes or modules."""
+
+    def acts_when_made(self, cls: type) -> bool:
+        return False
+
+    def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        return None
+
+    def mode_attributes(self, cls: type) -> tuple[str, ...]:
+        return ()
+
+    def unrolls(self, module: str) -> bool:
+        return False
+
+    def records(self, setting: tuple[str, str, Any]) -> bool:
+        return False
+
+    def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
+        return facts
+
+    def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
+
+    def keeps(self, name: str) -> bool:
+        return False
+
+    def python_method(self, name: str) -> None:
+        return None
+
+    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
+
+    def stand_in_for(self, fn: object) -> None:
+        return None
+
+    def stored_member(self, obj: object, name: str) -> None:
+        return None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..dtypes import DType
 from ..graph.ir import ArrayType, Node, contiguous_strides
 from ..symbolic.assumptions import if_several
-from ..symbolic.integers import Dim, SymInt, depends_on_data, product, same
+from ..symbolic.integers import Dim, SymInt, product, same
 
 Dims = tuple[Dim, ...]
 
@@ -109,9 +109,7 @@ def _compare(inner: Dim, outer: Dim) -> bool:
     if same(inner, outer):
         return True
     difference = _magnitude(outer) - _magnitude(inner)
-    known = None
-    if isinstance(difference, SymInt) and depends_on_data(difference):
-        known = if_several(difference)
+    known = if_several(difference)
     return bool(difference <= 0) if known is None else known
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Unsupported
 
 if TYPE_CHECKING:
-    from .integers import ShapeEnv, SymGuard, SymInt
+    from .integers import Dim, ShapeEnv, SymGuard, SymInt
 
 _BRANCH = "data-dependent-branch"
 
@@ -88,10 +88,14 @@ def likely(env: ShapeEnv, expr: SymInt, relation: str) -> bool:
     return bool(expr.hint < 0 or (relation == "<=" and expr.hint == 0))
 
 
-def if_several(expr: SymInt) -> bool | None:
+def if_several(expr: Dim) -> bool | None:
     """Whether ``expr <= 0`` if all sizes that depend on the data are at least two: strides of axes of size 0
-    or 1 mean nothing."""
+    or 1 mean nothing. ``None`` where that is not known, or no such size is in it."""
+    if isinstance(expr, int):
+        return None
     unbacked = [name for name in expr.symbols() if expr.env.symbols[name].unbacked]
+    if not unbacked:
+        return None
     shifted = expr.substitute({name: expr.env.symbol(name) + 2 for name in unbacked})
     low, high = (shifted, shifted) if isinstance(shifted, int) else shifted.bounds()
     if high is not None and high <= 0:

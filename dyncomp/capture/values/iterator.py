@@ -284,6 +284,12 @@ class CombiningIterator(IteratorValue):
         return min(known) if known else None
 
 
+def _fewest(counts: list[int | None]) -> int | None:
+    """The smallest, where all are known; 0 of none."""
+    known = [count for count in counts if count is not None]
+    return min(known, default=0) if len(known) == len(counts) else None
+
+
 class ZipIterator(CombiningIterator):
     """``zip``, ``enumerate`` and ``map`` over traced iterators."""
 
@@ -312,16 +318,10 @@ class ZipIterator(CombiningIterator):
         return tuple(self.sources) + ((self.function,) if self.function else ())
 
     def remaining(self, tracer: Tracer) -> int | None:
-        counts = [s.remaining(tracer) if isinstance(s, IteratorValue) else None for s in self.sources]
-        known = [c for c in counts if c is not None]
-        if not counts:
-            return 0
-        return min(known) if len(known) == len(counts) else None
+        return _fewest([s.remaining(tracer) if isinstance(s, IteratorValue) else None for s in self.sources])
 
     def expected(self, tracer: Tracer) -> int | None:
-        counts = [s.expected(tracer) if isinstance(s, IteratorValue) else None for s in self.sources]
-        known = [c for c in counts if c is not None]
-        return min(known, default=0) if len(known) == len(counts) else None
+        return _fewest([s.expected(tracer) if isinstance(s, IteratorValue) else None for s in self.sources])
 
     def bound(self, tracer: Tracer) -> int | None:
         return super().bound(tracer) if self.sources else 0

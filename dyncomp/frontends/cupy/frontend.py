@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Unsupported
-from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
+from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext, WithoutDerivatives
 from . import cupy_facts
 from .cupy_rules import RuleTable
 from .library import cupy
@@ -18,7 +18,7 @@ from .owner import OWNER
 _MODULES = ("ufuncs", "indexing", "functions")
 
 
-class CupyFrontend:
+class CupyFrontend(WithoutDerivatives):
     """Implements :class:`~dyncomp.frontends.base.Frontend` for ``cupy``."""
 
     name = "cupy"
@@ -71,47 +71,11 @@ class CupyFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return False
 
-    def acts_when_made(self, cls: type) -> bool:
-        return False
-
-    def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        return None
-
-    def mode_attributes(self, cls: type) -> tuple[str, ...]:
-        return ()
-
     def implementation_of(self, fn: object) -> Any:
-        return None
-
-    def unrolls(self, module: str) -> bool:
-        return False
-
-    def records(self, setting: tuple[str, str, Any]) -> bool:
-        return False
-
-    def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
-        return facts
-
-    def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
-        return False
-
-    def keeps(self, name: str) -> bool:
-        return False
-
-    def python_method(self, name: str) -> None:
-        return None
-
-    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
-        return False
-
-    def stand_in_for(self, fn: object) -> None:
         return None
 
     def state_guard(self) -> StateGuard:
         return cupy_facts.device_guard()
-
-    def stored_member(self, obj: object, name: str) -> None:
-        return None
 
     def is_constant(self, obj: object) -> bool:
         return issubclass(type(obj), cupy.ufunc) or obj is cupy.ndarray or obj is cupy.matmul

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
+from ..base import ArrayFacts, ArrayRef, Rule, TraceContext, WithoutDerivatives
 from . import scipy_table
 from .data_dependent import selected
 from .masked_rules import dispatch, with_masked
@@ -67,7 +67,7 @@ FUNCTION_METHODS = (
 _CONSTANT_TYPES = (np.dtype, np.finfo, np.iinfo, np.generic, np.ufunc)
 
 
-class NumpyFrontend:
+class NumpyFrontend(WithoutDerivatives):
     """Implements :class:`~dyncomp.frontends.base.Frontend` for ``numpy``."""
 
     name = "numpy"
@@ -133,47 +133,11 @@ class NumpyFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return cls is np.errstate and all(mode in ("ignore", "warn") for mode in kwargs.values())
 
-    def acts_when_made(self, cls: type) -> bool:
-        return False
-
-    def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        return None
-
-    def mode_attributes(self, cls: type) -> tuple[str, ...]:
-        return ()
-
     def implementation_of(self, fn: object) -> Any:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None
 
-    def unrolls(self, module: str) -> bool:
-        return False
-
-    def records(self, setting: tuple[str, str, Any]) -> bool:
-        return False
-
-    def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
-        return facts
-
-    def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
-        return False
-
-    def keeps(self, name: str) -> bool:
-        return False
-
-    def python_method(self, name: str) -> None:
-        return None
-
-    def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
-        return False
-
-    def stand_in_for(self, fn: object) -> None:
-        return None
-
     def state_guard(self) -> None:
-        return None
-
-    def stored_member(self, obj: object, name: str) -> None:
         return None
 
     def is_constant(self, obj: object) -> bool:

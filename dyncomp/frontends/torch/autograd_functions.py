@@ -205,8 +205,7 @@ def marked(tx: TraceContext, number: int, gradients: list[Any], args: list[Any])
     found = tx.builder.emit(FUNCTION, *values, *marking.stand_ins, *made, *by, outputs=len(values))
     found = found if isinstance(found, tuple) else (found,)
     copies = tx.memo.get(COPIED, set())
-    if copies:
-        copies.update(v.name for v in found)
+    copies.update([v.name for value, v in zip(values, found) if value.name in copies])
     return [tensor(window.on(tx, v)) for window, v in zip(marking.windows, found)]
 
 

@@ -296,7 +296,7 @@ def _legacy(dtype: DType | None) -> Rule:
 
     def rule(tx: TraceContext, *given: object) -> ArrayRef:
         wanted = default_dtype() if dtype is None else dtype
-        if len(given) == 1 and isinstance(given[0], (list, tuple)) and type(given[0]) in (list, tuple):
+        if len(given) == 1 and type(given[0]) in (list, tuple):
             return make_tensor(tx, given[0], dtype=TO_TORCH[wanted])
         if not given:
             raise Unsupported("a tensor of nothing")
@@ -319,8 +319,8 @@ for _kind, _dtype in {
 
 def _of_numpy(tx: TraceContext, array: ArrayRef) -> Var:
     """A NumPy array that the graph makes (``np.linspace(0, 1, n)``); its memory."""
-    given = {inp.var.name for inp in tx.builder.inputs}
-    if array.frontend != "numpy" or array.kind != "array" or memory_of(tx.builder, array.var) in given:
+    is_given = memory_of(tx.builder, array.var) not in tx.builder.producers
+    if array.frontend != "numpy" or array.kind != "array" or is_given:
         raise Unsupported("a tensor of an array")
     return array.var
 

@@ -198,14 +198,7 @@ def setitem(tx: TraceContext, x: object, key: Any, value: object) -> None:
 
 
 def _assigned(tx: TraceContext, value: object, ref: ArrayRef) -> Var:
-    if isinstance(value, SymInt):
-        kind = ref.dtype
-        if kind == dtypes.float16 or kind.is_integer and kind != dtypes.int64:
-            limits: Any = np.finfo(np.float16) if kind.is_float else np.iinfo(kind.numpy)
-            if not (int(limits.min) <= value and value <= int(limits.max)):
-                raise Unsupported("assigning a number that overflows the dtype", break_id="would-raise")
-        return convert(tx, to_var(tx, value, dtypes.int64), ref.dtype)
-    if not is_tensor(value) and not isinstance(value, (*Number, ArrayRef)):
+    if not is_tensor(value) and not isinstance(value, (*Number, SymInt, ArrayRef)):
         raise Unsupported(f"assigning a {type(value).__name__} to a tensor")
     if isinstance(value, float) and not ref.dtype.is_float:
         raise Unsupported("assigning a floating point number to integers")

@@ -77,12 +77,12 @@ def windows_of(tx: TraceContext, values: Sequence[ArrayRef], region: Region, wha
     for place, window in enumerate(found):
         base = window.base
         is_argument = values[place].var.name not in made
-        if is_argument or base.name in bases or any(base.name == inp.var.name for inp in tx.builder.inputs):
+        if is_argument or base.name in bases or tx.builder.producer(base) is None:
             raise Unsupported(f"{what} returns an argument, or two views of one tensor")
         bases.add(base.name)
         if base.name not in made:
             copied: Var = tx.ops.copy(base)
-            tx.memo.setdefault(COPIED, set()).add(base.name)
+            tx.memo.setdefault(COPIED, set()).update((base.name, copied.name))
             found[place] = Window(copied, window.views)
     return found
 
