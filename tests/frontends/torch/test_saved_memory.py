@@ -262,7 +262,8 @@ def test_less_stays_in_memory_where_it_is_computed_again(monkeypatch):
         def step(x):
             loss(module, x).backward()
 
-        compiled = dyncomp.compile(step)
+        # threads have blocks of their own, which come and go with how the work falls to them
+        compiled = dyncomp.compile(step, options={"num_threads": 1})
         for _ in range(2):
             module.zero_grad()
             _launch.release_memory()
