@@ -101,3 +101,33 @@ def test_an_error_tells_of_the_break_itself():
             compiled(-np.arange(9.0))
         except dyncomp.errors.GraphBreakError as error:
             assert "cannot be resumed" not in str(error)
+
+
+class Switched:
+    """What it does depends on a boolean attribute, as with modules in training."""
+
+    def __init__(self):
+        self.training = False
+
+    def forward(self, x):
+        return helper(x, None if self.training else True)
+
+
+def calls_method(x, switched):
+    x = x + (1 if switched.training else 2)
+    try:
+        y = switched.forward(x * 2)
+    finally:
+        x = None
+    return y * 3
+
+
+def test_an_attribute_that_switches_is_told_apart():
+    compiled = dyncomp.compile(calls_method, backend="eager")
+    x, switched = np.arange(4.0), Switched()
+    np.testing.assert_array_equal(compiled(x, switched), calls_method(x, switched))
+    assert any(entry.breaks for entry in compiled.config.records.entries)
+    before = len(compiled.config.records.entries)
+    switched.training = True
+    np.testing.assert_array_equal(compiled(x, switched), calls_method(x, switched))
+    assert not any(entry.breaks for entry in compiled.config.records.entries[before:])

@@ -14,6 +14,7 @@ from typing import Any
 from ...dataclass import dataclass
 from ..values.base import LazyValue, Value
 from ..values.number import ConstValue
+from ..values.obj import InstanceValue
 
 _BELIEVED = 8  # times
 _TOLD_APART = frozenset({bool, str, type(None)})  # constants of these types are often switches
@@ -70,7 +71,7 @@ def _kinds(args: tuple[Value, ...]) -> tuple[Any, ...]:
 
 
 def _kind(value: Value) -> Any:
-    if isinstance(value, LazyValue):
+    if isinstance(value, LazyValue) or (isinstance(value, InstanceValue) and value.obj is not None):
         return _constant_kind(value.obj)
     if isinstance(value, ConstValue):
         return _constant_kind(value.const)
@@ -79,4 +80,7 @@ def _kind(value: Value) -> Any:
 
 def _constant_kind(obj: object) -> Any:
     cls = type(obj)
-    return (cls, obj) if cls in _TOLD_APART else cls
+    if cls in _TOLD_APART:
+        return cls, obj
+    switches = [item for item in getattr(obj, "__dict__", {}).items() if type(item[1]) is bool]
+    return (cls, *switches) if switches else cls  # such as a module in training or not

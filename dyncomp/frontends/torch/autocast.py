@@ -3,9 +3,10 @@
 The policies are those of ATen/autocast_mode.h by name. They are torch's lists of its functions, most of
 which are several ops (``linear``, ``cross_entropy``…). So they stand here and not in rows, and a test
 compares them with torch's dispatcher. Functions that a row names need no mention: they have the policy of
-that one of them which has one. Another function that is in no list is not captured where autocast is on, as
-those that it calls may have policies. The mode is the library's own where the captured code is entered (a
-guard compares it), and what blocks of the captured code set (``TraceContext.modes``).
+that one of them which has one. Another function that is in no list may call some that have policies: torch
+itself runs it where autocast is on (``calls.routines_in_modes``), or it is not captured. The mode is the
+library's own where the captured code is entered (a guard compares it), and what blocks of the captured code
+set (``TraceContext.modes``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..base import ArrayRef, Rule, TraceContext
 from .library import torch
 from .operands import convert, tensor
 from .placement import kind_of, refs_in
-from .torch_facts import FROM_TORCH
+from .torch_facts import FROM_TORCH, TO_TORCH
 
 MODE = "torch.autocast"
 KINDS = ("cpu", "cuda")
@@ -134,19 +135,37 @@ def is_ambient() -> bool:
 
 def switched_off() -> AbstractContextManager[Any]:
     """For calls of torch that have their operands in the types that they want."""
-    kinds = [kind for kind in KINDS if torch.is_autocast_enabled(kind)]
-    if not kinds:
+    return set_to(())
+
+
+Modes = tuple[tuple[str, Any], ...]  # kinds of devices and torch's types
+
+
+def modes_at(tx: TraceContext) -> Modes:
+    """The modes that are on at this place of the captured code."""
+    found = ((kind, dtype_on(tx, kind)) for kind in KINDS)
+    return tuple((kind, TO_TORCH[dtype]) for kind, dtype in found if dtype is not None)
+
+
+def set_to(modes: Modes) -> AbstractContextManager[Any]:
+    """For calls of torch: these modes and no others. What they convert is not kept."""
+    wanted = dict(modes)
+    if not wanted and not is_ambient():
         return nullcontext()
     stack = ExitStack()
-    for kind in kinds:
-        stack.enter_context(torch.autocast(kind, enabled=False))
+    for kind in KINDS:
+        if kind in wanted:
+            stack.enter_context(torch.autocast(kind, wanted[kind], cache_enabled=False))
+        elif torch.is_autocast_enabled(kind):
+            stack.enter_context(torch.autocast(kind, enabled=False))
     return stack
 
 
 # -- rules ------------------------------------------------------------------------------------
 @functools.lru_cache(maxsize=4096)
-def under_autocast(rule: Rule, name: str) -> Rule:
-    """``rule`` for the function ``name``, with operands as autocast gives them."""
+def under_autocast(rule: Rule, name: str, whole: Rule | None = None) -> Rule:
+    """``rule`` for the function ``name``, with operands as autocast gives them. ``whole``: its rule where it
+    is in no list, as a call of torch that finds the mode on."""
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def cast(tx: TraceContext, *args: object, **kwargs: object) -> Any:
@@ -157,11 +176,16 @@ def under_autocast(rule: Rule, name: str) -> Rule:
             return rule(tx, *args, **kwargs)
         if len(kinds) > 1:
             raise Unsupported("tensors of several devices under autocast")
-        kind = next(iter(kinds), "cpu")
-        lower = dtype_on(tx, kind)
-        if lower is None and kinds:
+        kind = next(iter(kinds), "")
+        lower = dtype_on(tx, kind) if kind else None
+        if lower is None:
             return rule(tx, *args, **kwargs)
-        wanted = _wanted(name, kind, lower, args, kwargs)
+        try:
+            wanted = _wanted(name, kind, lower, args, kwargs)
+        except Unsupported:
+            if whole is None:
+                raise
+            return whole(tx, *args, **kwargs)
         if wanted is None:
             return rule(tx, *args, **kwargs)
         args, kwargs = _cast(tx, [args, kwargs], wanted)
@@ -171,7 +195,7 @@ def under_autocast(rule: Rule, name: str) -> Rule:
 
 
 def _wanted(
-    name: str, kind: str, lower: DType | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    name: str, kind: str, lower: DType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DType | None:
     """The type that operands are converted to; ``None`` where they stay as they are."""
     on_gpu = kind == "cuda"

@@ -87,6 +87,8 @@ _IN_PYTHON = ("F.adaptive_avg_pool1d", "F.adaptive_avg_pool2d", "F.avg_pool1d", 
 FUNCTIONS: tuple[str, ...] = (*_BOTH, *_ONLY_FUNCTIONS, *_IN_PYTHON, *(f"_C._nn.{name}" for name in _OF_NN))
 METHODS: tuple[str, ...] = (*_BOTH, *_ONLY_METHODS)
 IN_PLACE: tuple[str, ...] = _WRITTEN
+# other such functions, which have rules of their own but under autocast
+COMPOSED: tuple[str, ...] = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
 # those that draw random numbers where they are told to drop some of their values
 RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 # those that do not check that the sizes of their arguments go together

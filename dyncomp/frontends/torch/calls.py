@@ -25,8 +25,8 @@ from ...symbolic.integers import Dim, ShapeEnv, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
-from .autocast import is_ambient, switched_off
-from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
+from .autocast import Modes, is_ambient, modes_at, set_to
+from .call_names import COMPOSED, FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
 from .formats import is_channels_last, is_channels_last_3d
 from .gradients import check, is_on, requires
 from .library import torch
@@ -83,6 +83,7 @@ class _Call:
     unsure: bool = False  # whether memory may be in another order than was found without memory
     wanted: frozenset[int] = frozenset()  # tensors that gradients may be asked by
     caller: _Caller | None = None
+    modes: Modes = ()  # of autocast, that the call finds on
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
         args = (_filled(a, tensors, numbers) for a in self.args)
@@ -95,7 +96,7 @@ class _Call:
         """The results, axes permuted to ``orders``, in memory that is no argument's; raises where they lie
         otherwise."""
         given = {t.untyped_storage().data_ptr() for t in tensors}
-        with torch.no_grad(), switched_off():
+        with torch.no_grad(), set_to(self.modes):
             found = self.on(tensors, numbers)
             results = tuple(
                 _permuted(r.clone() if r.untyped_storage().data_ptr() in given else r, o)
@@ -107,9 +108,9 @@ class _Call:
 
     def to_tensors(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as tensors, axes permuted to ``orders``."""
-        if not _grad_mode() and not is_ambient():
+        if not _grad_mode() and not is_ambient() and not self.modes:
             return self._results(arrays, numbers)
-        with torch.no_grad(), switched_off():
+        with torch.no_grad(), set_to(self.modes):
             return self._results(arrays, numbers)
 
     def _results(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
@@ -159,7 +160,10 @@ def _filled(argument: Any, tensors: Sequence[Any], numbers: Sequence[int]) -> An
 
 
 def _leaves(found: object) -> tuple[Any, ...]:
-    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if type(found) is torch.Tensor:
+        return (found,)
+    parts = found if isinstance(found, (tuple, list)) else (found,)
+    return tuple(part for part in parts if part is not None)
 
 
 # -- arguments ----------------------------------------------------------------------------------------------
@@ -204,6 +208,7 @@ class _Found:
     shapes: tuple[tuple[int, ...], ...]
     orders: tuple[tuple[int, ...], ...]
     device: str  # of the tensors that it was called with
+    absent: tuple[int, ...] = ()  # where ``None`` is among the results
 
 
 def _example_of(ref: ArrayRef, sizes: dict[str, int], device: str, integers: int = 0) -> Any:
@@ -262,7 +267,8 @@ def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
             return _tried_on(call, opening, sizes, numbers, "meta")
         except NotImplementedError as error:
             raise Unsupported(f"an operator of which no result is known without data: {error}") from None
-    if call.function.__name__ in TRANSFORMS or any(ref.dtype.is_complex for ref in opening.refs):
+    is_complex = any(ref.dtype.is_complex for ref in opening.refs)
+    if call.function.__name__ in TRANSFORMS or is_complex or call.modes:
         return _tried_on(call, opening, sizes, numbers, "cpu")
     call.unsure = any(map(_is_arranged, opening.refs))
     if call.unsure:
@@ -311,7 +317,7 @@ def _given_by(
     examples = [_example_of(ref, sizes, device, integers) for ref in opening.refs]
     name = call.function.__name__
     try:
-        with torch.no_grad(), switched_off():
+        with torch.no_grad(), set_to(call.modes):
             found = call.on(examples, numbers)
     except (NotImplementedError, Unsupported):
         raise
@@ -334,6 +340,7 @@ def _given_by(
         tuple(tuple(r.shape) for r in results),
         tuple(map(_order, results)),
         device,
+        tuple(k for k, r in enumerate(found) if r is None) if isinstance(found, (tuple, list)) else (),
     )
 
 
@@ -463,8 +470,9 @@ def _drops(args: tuple[Any, ...]) -> bool:
 
 
 # -- rules --------------------------------------------------------------------------------------------------
-def routine(function: Any) -> Rule:
-    """The rule of a function of tensors that gives new tensors and changes nothing."""
+def routine(function: Any, in_modes: bool = False) -> Rule:
+    """The rule of a function of tensors that gives new tensors and changes nothing. ``in_modes``: autocast
+    converts what the function gives to others."""
 
     def rule(tx: TraceContext, *args: Any, **kwargs: object) -> Any:
         trouble = state.problem(state.read_state())
@@ -472,21 +480,25 @@ def routine(function: Any) -> Rule:
             raise Unsupported(trouble or "out=")
         if function.__name__ in RECURRENT and _drops(args):
             raise Unsupported(f"torch.{function.__name__} with dropout")
-        found, results = called(tx, function, args, kwargs)
+        found, results = called(tx, function, args, kwargs, modes_at(tx) if in_modes else ())
         if found.structure is None:
             return results[0]
+        parts: list[ArrayRef | None] = [*results]
+        for place in found.absent:
+            parts.insert(place, None)
         if found.structure in (tuple, list):
-            return found.structure(results)
-        return TypedTuple(found.structure, tuple(results))
+            return found.structure(parts)
+        return TypedTuple(found.structure, tuple(parts))
 
     return rule
 
 
 def called(
-    tx: TraceContext, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    tx: TraceContext, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], modes: Modes = ()
 ) -> tuple[_Found, list[ArrayRef]]:
     opening = _Opening()
     call = _Call(function, tuple(map(opening.of, args)), {k: opening.of(v) for k, v in kwargs.items()})
+    call.modes = modes
     if tx.builder.loc is not None:
         call.caller = _Caller(tx.builder.loc, tx.module())
     if not opening.refs and not opening.numbers:
@@ -599,6 +611,12 @@ def either(first: Rule, second: Rule) -> Rule:
             raise problem
 
     return rule
+
+
+def routines_in_modes() -> dict[Any, Rule]:
+    """Rules of functions for which autocast has no policy, though it may have for others that they call."""
+    found = map(resolve, (*FUNCTIONS, *COMPOSED))
+    return {function: routine(function, in_modes=True) for function in found if function is not None}
 
 
 def add_routines(table: RuleTable) -> None:

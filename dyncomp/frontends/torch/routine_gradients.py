@@ -9,13 +9,18 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from .autocast import switched_off
+from .autocast import Modes, set_to
 from .library import torch
 from .owner import OWNER
 
 
 class Recorded(Protocol):
     """A routine of tensors and integers."""
+
+    @property
+    def modes(self) -> Modes:
+        """Of autocast, that the routine finds on."""
+        ...
 
     def needs(self, number: int) -> bool:
         """Whether gradients by this tensor may be asked for."""
@@ -39,6 +44,10 @@ class Gradient:
     by: tuple[int, ...]
     count: int
 
+    @property
+    def modes(self) -> Modes:
+        return self.call.modes
+
     def needs(self, number: int) -> bool:
         return number >= self.count or self.call.needs(number)
 
@@ -58,7 +67,7 @@ class Gradient:
         return tuple(torch.zeros_like(x) if g is None else g for x, g in zip(by, found))
 
     def _results(self, tensors: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, ...]:
-        with torch.enable_grad(), switched_off():
+        with torch.enable_grad(), set_to(self.modes):
             given = [
                 t.detach().requires_grad_(k < self.count and is_inexact(t) and self.call.needs(k))
                 for k, t in enumerate(tensors)
@@ -86,7 +95,7 @@ def _plain(gradient: Any) -> Any:
 def differentiated(call: Recorded, examples: Sequence[Any], numbers: Sequence[int]) -> tuple[bool, ...]:
     """Which results of a call have gradients by the examples that it may be asked by. Raises what torch
     raises where it has none."""
-    with torch.enable_grad(), switched_off():
+    with torch.enable_grad(), set_to(call.modes):
         given = [e.requires_grad_() if call.needs(k) else e for k, e in enumerate(examples)]
         results = call.recorded(given, numbers)
         live = [r for r in results if r.requires_grad]

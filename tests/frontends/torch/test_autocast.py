@@ -183,14 +183,59 @@ def test_policies_on_a_cpu(name: str, dtype: Any) -> None:
         check(CALLS[name], r(4, 8, dtype=dtype), r(8, 8, dtype=dtype))
 
 
-def test_what_is_in_no_list_breaks() -> None:
-    def function(x: Any) -> Any:
-        return torch.linalg.qr(x)[1].abs() @ x, torch.cdist(x, x)
+def test_what_is_in_no_list_is_torchs() -> None:
+    """``bilinear`` calls what has a policy, ``cdist`` and ``qr`` do not."""
 
-    with torch.autocast("cpu", dtype=BRAIN), torch.no_grad():
-        x = r(4, 4)
-        assert dyncomp.explain(function)(x).breaks
-        same(dyncomp.compile(function)(x), function(x))
+    def function(x: Any) -> Any:
+        return torch.linalg.qr(x)[1].abs() @ x, torch.cdist(x, x), F.bilinear(x, x, x[None])
+
+    with torch.autocast("cpu", dtype=BRAIN):
+        check(function, r(4, 4))
+
+
+LAYERS = {
+    "lstm": lambda: torch.nn.LSTM(16, 8, 2, batch_first=True, bidirectional=True),
+    "gru": lambda: torch.nn.GRU(16, 8, batch_first=True),
+    "rnn": lambda: torch.nn.RNN(16, 8),
+    "encoder": lambda: torch.nn.TransformerEncoderLayer(16, 2, 24, 0.0, batch_first=True),
+    "decoder": lambda: torch.nn.TransformerDecoderLayer(16, 2, 24, 0.0, batch_first=True),
+}
+
+
+@pytest.mark.parametrize("mode", ["trained", "evaluated", "no_grad"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name: str, mode: str) -> None:
+    """What torch makes of several functions finds the mode on, and so do its gradients."""
+    torch.manual_seed(0)
+    model, x = LAYERS[name]().train(mode == "trained"), r(3, 5, 16)
+
+    def step(x: Any) -> tuple[Any, ...]:
+        with torch.autocast("cpu", dtype=BRAIN):
+            found = model(x, x) if name == "decoder" else model(x)
+        result = found[0] if type(found) is tuple else found
+        weights = [p for p in model.parameters() if p.ndim > 1]
+        if mode == "no_grad":
+            return (result,)
+        return result, *torch.autograd.grad(result.float().pow(3).sum(), weights)
+
+    compiled = dyncomp.compile(step, backend="eager")
+    with torch.set_grad_enabled(mode != "no_grad"):
+        assert not dyncomp.explain(step)(x).breaks
+        for _ in range(2):
+            for a, b in zip(compiled(x), step(x), strict=True):
+                assert (a.dtype, a.stride()) == (b.dtype, b.stride())
+                torch.testing.assert_close(a, b, rtol=3e-2, atol=1e-2 * b.abs().max().item())
+
+
+def test_attention_without_weights() -> None:
+    """Results of a call of torch in which one is ``None``."""
+    attention = torch.nn.MultiheadAttention(16, 2, batch_first=True).eval()
+
+    def function(x: Any) -> Any:
+        return attention(x, x, x, need_weights=False)
+
+    with torch.autocast("cpu", dtype=BRAIN):
+        check(function, r(3, 5, 16))
 
 
 def registered(key: str) -> set[str]:
