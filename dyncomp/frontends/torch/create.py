@@ -15,6 +15,7 @@ from ...errors import Unsupported
 from ...graph.ir import Literal, Var
 from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, Rule, TraceContext, memory_of
+from ..known import with_integers
 from ..numpy.operands import emit
 from . import state
 from .formats import FORMATS, in_format, suggested_format
@@ -197,6 +198,12 @@ def eye(
     return tensor(convert(tx, emit(tx, "equal", row, column), wanted))
 
 
+def _number(tx: TraceContext, value: Any) -> Any:
+    """A tensor of one integer that is known by its number."""
+    found = with_integers(tx.builder, value) if isinstance(value, ArrayRef) and not value.ndim else value
+    return int(found) if isinstance(found, np.int64) else found
+
+
 @TABLE.function("arange")
 def arange(
     tx: TraceContext,
@@ -210,6 +217,7 @@ def arange(
     check_placement(tx, keywords, fresh=True)
     if end is None:
         start, end = 0, start
+    start, end, step = (_number(tx, value) for value in (0 if start is None else start, end, step))
     if any(isinstance(v, bool) or not isinstance(v, (int, float, SymInt)) for v in (start, end, step)):
         raise Unsupported("arange of something else than numbers known at capture")
     floating = any(isinstance(v, float) for v in (start, end, step))
