@@ -234,7 +234,7 @@ def _finish(
         )
         return _hook.Entry(program, payload=record), record
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
-    fallback = Fallback(tracer.config, code, tracer.breaks_are_errors)
+    fallback = Fallback(tracer.config, code, tracer.breaks_are_errors, tuple(tracer.presumed))
     replacement, text = build_function(cg, compiled, code, fallback)
     record = EntryRecord(
         code.co_qualname,

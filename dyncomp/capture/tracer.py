@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -90,6 +91,7 @@ class Tracer:
         self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
         self.may_raise_before: list[ComputedValue] = []  # and what compiled code has to compute before it
         self.checks = 0  # see validation
+        self.presumed: list[tuple[weakref.ref[types.CodeType], int]] = []  # jumps (``finite_tests``)
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now

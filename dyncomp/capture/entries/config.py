@@ -131,6 +131,7 @@ class CaptureConfig(_hook.HookConfig):
         self.refused_calls = RefusedCalls()
         # instructions, as `decisions` names them, where what a graph assumes of sizes does not hold
         self.failed_checks: dict[tuple[types.CodeType, int], Break] = {}
+        self.unusual: set[tuple[types.CodeType, int]] = set()  # jumps that did not go as presumed
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
@@ -199,6 +200,7 @@ class CaptureConfig(_hook.HookConfig):
         self.read_frames.clear()
         self.counted_frames.clear()
         self.failed_checks.clear()
+        self.unusual.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
 

@@ -1,11 +1,15 @@
-"""Branches on data one side of which always raises: checks of arguments (``if (x < 0).any(): raise …``).
+"""Branches on data one side of which always raises: checks of arguments (``if (x < 0).any(): raise …``); and
+those on whether there are numbers that are not finite, one side of which is seldom taken.
 
 The graph is taken on behind the check, and checks when it runs, before any of its effects: where the program
-would raise the graph does, and the original runs from its start and raises what is the program's own.
+would take the other side the graph raises, and the original runs from its start: it raises what is the
+program's own. Where the first call is such a one, or many are, the branch breaks the graph from then on
+(``policy.fallback``).
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 
 from ...device import CPU
@@ -15,6 +19,7 @@ from ...frontends.base import ArrayRef
 from ...graph.ir import GraphBuilder, Var
 from ...python_code.flow import always_raises
 from ..arrays.constant_elements import number_of
+from ..arrays.finite_tests import usual_truth
 from ..breaks import Break
 from ..control.exceptions import is_caught
 from ..values.array import ArrayValue
@@ -31,14 +36,29 @@ def truth_at_jump(tracer: Tracer, frame: Frame, value: Value, index: int) -> boo
     try:
         return value.truth(tracer)
     except (Break, Unsupported) as problem:
-        wanted = _truth_that_goes_on(tracer, frame, index) if problem.break_id == _BRANCH else None
+        if problem.break_id != _BRANCH:
+            raise
+        wanted = _truth_that_goes_on(tracer, frame, index)
+        array = tracer.realize(value)
+        if wanted is None:
+            wanted = _usual_truth(tracer, frame, array, index)
         if wanted is None:
             raise
-        array = tracer.realize(value)
         if not isinstance(array, ArrayValue) or not _can_be_checked(array):
             return _presumed(tracer, lambda: value.truth(tracer), wanted, problem)
     check(tracer, array, wanted)
     return wanted
+
+
+def _usual_truth(tracer: Tracer, frame: Frame, value: Value, index: int) -> bool | None:
+    """The truth of a test for numbers that are not finite, unless earlier calls found it otherwise."""
+    place = frame.raw_code, index
+    if not isinstance(value, ArrayValue) or place in tracer.config.unusual or not _can_be_checked(value):
+        return None
+    found = usual_truth(tracer.builder, tracer.config.table, value.ref.var)
+    if found is not None:
+        tracer.presumed.append((weakref.ref(frame.raw_code), index))
+    return found
 
 
 def compared(tracer: Tracer, frame: Frame, run: Callable[[], Value]) -> Value:

@@ -9,7 +9,7 @@ ones.
 What a graph assumes of sizes that depend on the data (that two of them agree, that one is not 1) may not
 hold. Where it does not in the calls that the graph was made for, or in a good part of all calls, it would not
 do so the next time either: the entry is dropped, and the next capture breaks the graph at the instruction
-that assumed it.
+that assumed it. So it is with branches that are presumed to go as they usually do (``arrays.finite_tests``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ class Fallback:
     to that code.
     """
 
-    def __init__(self, config: CaptureConfig, code: types.CodeType, breaks_are_errors: bool) -> None:
+    def __init__(
+        self,
+        config: CaptureConfig,
+        code: types.CodeType,
+        breaks_are_errors: bool,
+        presumed: tuple[tuple[weakref.ref[types.CodeType], int], ...] = (),
+    ) -> None:
+        self._presumed = presumed  # jumps that the graph checks to go as they usually do
         self._may_break = not breaks_are_errors
         self._config = weakref.ref(config)
         self._code = code
@@ -48,7 +55,7 @@ class Fallback:
         self._awaited = 0  # the number of the hit that comes next, if no call succeeds in between
         self._in_row = 0
         self._rest = 0
-        self._wrong_sizes = 0  # calls in which what was assumed of sizes did not hold
+        self._wrong_guesses = 0  # calls in which what was assumed of the data did not hold
 
     def __call__(
         self, plain: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
@@ -84,18 +91,23 @@ class Fallback:
             return False
         failed, graph.env.failed = graph.env.failed, None
         instruction = None if failed is None else graph.env.instructions.get(failed.key)
-        if failed is None or instruction is None:
+        if instruction is None and (failed is not None or not self._presumed):
             return False
-        self._wrong_sizes += 1
-        held_once = self._wrong_sizes <= entry.hits
-        if held_once and self._wrong_sizes < max(_ENOUGH, entry.hits / _OFTEN):
+        self._wrong_guesses += 1
+        held_once = self._wrong_guesses <= entry.hits
+        if held_once and self._wrong_guesses < max(_ENOUGH, entry.hits / _OFTEN):
             return False
-        code = instruction[0]()
-        if code is None or (code, instruction[1]) in config.failed_checks:
-            return False
-        reason = f"sizes that depend on the data are not as they usually are ({failed} does not hold)"
-        config.failed_checks[code, instruction[1]] = Break("data-dependent-shape", reason)
-        log.info("%s at %s is captured again: %s", code.co_qualname, location(self._code), reason)
+        if instruction is None:  # it is not known which of the jumps goes otherwise, or whether one does
+            found = {(code, index) for ref, index in self._presumed if (code := ref()) is not None}
+            reason = "there are numbers that are not finite, or the graph raises for another reason"
+            config.unusual.update(found)
+        else:
+            code = instruction[0]()
+            if code is None or (code, instruction[1]) in config.failed_checks:
+                return False
+            reason = f"sizes that depend on the data are not as they usually are ({failed} does not hold)"
+            config.failed_checks[code, instruction[1]] = Break("data-dependent-shape", reason)
+        log.info("%s at %s is captured again: %s", self._code.co_qualname, location(self._code), reason)
         _hook.drop_entry(self._code, config, entry)
         config.records.forget_entry(entry.payload)
         return True

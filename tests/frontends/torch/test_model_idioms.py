@@ -459,3 +459,43 @@ def test_a_long_loop_within_layers():
     model, x = Model(), torch.rand(4, 4)
     with torch.no_grad():
         torch.testing.assert_close(dyncomp.compile(model, backend="eager", fullgraph=True)(x), model(x))
+
+
+class Clamped(nn.Module):
+    """As encoders of the DETR family do in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.dropout = nn.Dropout(0.3)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        x = self.norm(self.dropout(self.layer(x)))
+        if self.training:
+            if torch.isinf(x).any() or torch.isnan(x).any():
+                limit = torch.finfo(x.dtype).max - 1000
+                x = torch.clamp(x, min=-limit, max=limit)
+        return x * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_numbers_that_are_not_finite_are_asked_for(backend):
+    """One graph; where there are some the original runs, with the same random numbers and buffers."""
+    torch.manual_seed(0)
+    plain, model = Clamped(), Clamped()
+    model.load_state_dict(plain.state_dict())
+    compiled = dyncomp.compile(model, backend=backend)
+    good = torch.randn(5, 4)
+    bad = good.clone()
+    bad[0, 0] = float("inf")
+    for step, x in enumerate((good, bad, good, bad)):
+        results = []
+        for form in (plain, compiled):
+            torch.manual_seed(step)
+            form.zero_grad()
+            y = form(x)
+            y.nansum().backward()
+            results.append((y.detach(), [p.grad for p in form.parameters()], list(form.buffers())))
+        same(*results)
+    assert all(not entry.breaks for entry in dyncomp.explain(model, backend=backend)(good).entries)

@@ -1,0 +1,36 @@
+"""Questions whether there are numbers that are not finite (``torch.isinf(x).any()``): the answer is nearly
+always no, so branches on them are presumed and checked by the graph."""
+
+from __future__ import annotations
+
+from ...graph.ir import GraphBuilder, OpTable, Var
+
+_DEEPEST = 16
+
+
+def usual_truth(builder: GraphBuilder, table: OpTable, var: Var, depth: int = _DEEPEST) -> bool | None:
+    """The truth of ``var``, or of each of its elements, where all that its operands are asked for is finite;
+    ``None`` if it is no such question."""
+    node = builder.producer(var)
+    if node is None or depth < 1:
+        return None
+    if node.op in ("isnan", "isinf"):
+        return False
+    if node.op == "isfinite":
+        return True
+    if node.op == "not_equal" and node.inputs[0] is node.inputs[1]:
+        return False
+    operands = [usual_truth(builder, table, operand, depth - 1) for operand in node.inputs]
+    if not operands or None in operands:
+        return None
+    if table[node.op].is_view or node.op in ("reduce_any", "reduce_all"):
+        return operands[0]
+    if node.op == "convert":
+        return operands[0] if var.dtype.is_bool else None
+    if node.op == "logical_not":
+        return not operands[0]
+    if node.op in ("logical_or", "bitwise_or"):
+        return any(operands)
+    if node.op in ("logical_and", "bitwise_and"):
+        return all(operands)
+    return None
