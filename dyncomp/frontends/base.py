@@ -385,6 +385,8 @@ class TraceContext:
     ``states``: more of that, by name, which is guarded whether or not the rule's nodes stay.
     ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back.
     ``modes``: what blocks of the captured code that it is in have set (``Frontend.mode_of``).
+    ``set_mode(setting, function)``: what follows runs under the setting; the real ``function(value)`` is
+    called when the captured part ends.
     ``module()``: the name of the module whose code makes the call.
     ``draw(call)``: what a ``DrawingCall`` gives; it is made before the graph, in the order of the program.
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
@@ -401,6 +403,7 @@ class TraceContext:
     module: Callable[[], str] = lambda: ""
     draw: Callable[[DrawingCall], ArrayRef] | None = None
     require: Callable[[ArrayRef], None] | None = None
+    set_mode: Callable[[tuple[str, str, Any], Callable[..., Any]], None] | None = None
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
     fused_random: bool = False

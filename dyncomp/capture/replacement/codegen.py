@@ -105,6 +105,7 @@ class Codegen:
         self._symbols: set[str] = set()
         self._building: set[int] = set()
         self._replayed: set[int] = set()
+        self._modes_set: set[str] = set()
         self._drawn: list[str] = []
         self._kept_states: dict[str, tuple[int, str]] = {}  # generator -> place in the prelude, statement
         self.kept = ""  # the variable for the states of generators before the first draw
@@ -488,6 +489,14 @@ class Codegen:
                 self.line(f"{target}[{name!r}] = {self.value(written)}")
         for call in self.tracer.deferred:
             self._deferred_call(call)
+        self.set_modes()
+
+    def set_modes(self) -> None:
+        """Have what captured code set for good hold from here on, once."""
+        for name, made in self.tracer.modes_set.items():
+            if name not in self._modes_set:
+                self._modes_set.add(name)
+                self.line(f"{self.constant(made.function)}({self.constant(made.value)})")
 
     def _deferred_call(self, call: DeferredCall) -> None:
         parts = [self.value(arg) for arg in call.args]
