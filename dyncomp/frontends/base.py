@@ -344,11 +344,7 @@ def own_number(tx: TraceContext, value: Var, element: Var) -> Var:
 
 def memory_of(builder: GraphBuilder, var: Var) -> str:
     """The name of the value whose memory ``var`` is, or is a view of."""
-    node = builder.producer(var)
-    while node is not None and getattr(builder.table[node.op], "is_view", False):
-        var = node.inputs[0]
-        node = builder.producer(var)
-    return var.name
+    return builder.root(var).name
 
 
 _MANY = 1 << 31
