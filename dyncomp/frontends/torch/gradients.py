@@ -358,26 +358,20 @@ def _write_behind(tx: TraceContext, start: int, unheard: list[Node]) -> None:
             tx.builder.spoiled_views.add(view.name)
             tx.builder.seen_as_views[view.name] = memory_of(tx.builder, view)
             source = tx.ops.stop_gradient(source)
-        if _stopped(tx, target) is not None:
-            target = _without_stops(tx, target)
-            source = tx.ops.with_derivative_of(source, target)
+        stopped = _stopped(tx, target)
+        whole = tx.builder.root(target)
+        if stopped is not None and not same_type(target.type, whole.type, strides=True):
+            # the rest of the memory keeps its contents: write there, then have all of it keep its derivative
+            old = tx.ops.with_derivative_of(tx.ops.stop_gradient(whole), whole)
+            tx.builder.emit(COPY, target, source)
+            if is_unheard:
+                tx.builder.unheard.append(nodes[-1])
+            target, source = whole, tx.ops.with_derivative_of(tx.ops.stop_gradient(whole), old)
+        elif stopped is not None:
+            target, source = whole, tx.ops.with_derivative_of(source, whole)
         tx.builder.emit(COPY, target, source)
         if is_unheard:
             tx.builder.unheard.append(nodes[-1])
-
-
-def _without_stops(tx: TraceContext, var: Var) -> Var:
-    """The view of the same memory that derivatives go through."""
-    node = tx.builder.producer(var)
-    if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
-        return var
-    base = _without_stops(tx, node.inputs[0])
-    if node.op == STOP or base is node.inputs[0]:
-        return base if node.op == STOP else var
-    if node.op == "reshape" and same_type(base.type, var.type, strides=True):
-        return base
-    found: Var = tx.builder.emit(node.op, base, **node.kwargs)
-    return found
 
 
 def _stopped(tx: TraceContext, var: Var) -> Var | None:
