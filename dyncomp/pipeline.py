@@ -360,8 +360,7 @@ def _compile(
     finally:
         compiled.examples = ()
         compiled.runner = None
-    written = tuple(index for index, _ in compiled.graph_after.mutations)
-    compiled.call = _report_writes(compiled.call, owner, written)
+    compiled.call = _report_writes(compiled.call, owner, _heard(compiled.graph_after))
     return compiled
 
 
@@ -390,7 +389,12 @@ def _on_numpy(call: Callable[..., Any], owner: ArrayOwner | None) -> Callable[..
 
 
 def _written(graph: Graph, table: OpTable) -> tuple[int, ...]:
-    return tuple(index for index, _ in functionalize(graph, table).mutations)
+    return _heard(functionalize(graph, table))
+
+
+def _heard(graph: Graph) -> tuple[int, ...]:
+    """The inputs that the library's derivatives are told that they are written."""
+    return tuple(index for index, _ in graph.mutations if not graph.inputs[index].unheard)
 
 
 def _report_writes(

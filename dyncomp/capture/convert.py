@@ -299,8 +299,11 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     if not outputs and not mutates:
         return None, None
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
-    examples = _example_inputs(tracer)
     owner = cg.owner()
+    examples = tuple(
+        owner.from_numpy(example) if cg.lends(value) else example
+        for value, example in zip(tracer.inputs, _example_inputs(tracer), strict=True)
+    )
     watch = (
         Watch(graph, tracer.config.table, "numpy-warnings" in tracer.tx.assumptions)
         if owner is None

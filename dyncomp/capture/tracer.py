@@ -10,6 +10,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from ..errors import Unsupported
@@ -47,6 +48,7 @@ from .values.exception import ExceptionValue
 from .values.func import FunctionValue, NestedFunctionValue, SuperValue
 from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
+from .values.mode import SetMode, set_mode
 from .values.namespace import NamespaceValue
 from .values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.obj import InstanceValue
@@ -96,6 +98,8 @@ class Tracer:
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
         self.deferred: list[effects.DeferredCall] = []
+        self.modes_set: dict[str, SetMode] = {}  # what captured code set for good, by name
+        self.tx.set_mode = partial(set_mode, self)
         self.draws = begin_draws(self)
         self.filter_blocks: list[WarningFiltersValue] = []  # blocks of warnings.catch_warnings around
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
@@ -144,6 +148,8 @@ class Tracer:
         self.global_writes.clear()
         self.states.clear()
         self.deferred.clear()
+        self.modes_set.clear()
+        self.tx.set_mode = None
         end_draws(self)
         self.filter_blocks.clear()
         self.env.locate = None  # it leads here, and the graph's sizes lead to it
@@ -389,7 +395,7 @@ class Tracer:
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
             result = unbacked.call_rule(self, rule, positional, keywords)
-        except (Break, Raised):
+        except (Break, Raised, Restart):
             del self.builder.nodes[nodes:]
             raise
         except Unsupported as error:

@@ -344,11 +344,7 @@ def own_number(tx: TraceContext, value: Var, element: Var) -> Var:
 
 def memory_of(builder: GraphBuilder, var: Var) -> str:
     """The name of the value whose memory ``var`` is, or is a view of."""
-    node = builder.producer(var)
-    while node is not None and getattr(builder.table[node.op], "is_view", False):
-        var = node.inputs[0]
-        node = builder.producer(var)
-    return var.name
+    return builder.root(var).name
 
 
 _MANY = 1 << 31
@@ -385,6 +381,8 @@ class TraceContext:
     ``states``: more of that, by name, which is guarded whether or not the rule's nodes stay.
     ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back.
     ``modes``: what blocks of the captured code that it is in have set (``Frontend.mode_of``).
+    ``set_mode(setting, function)``: what follows runs under the setting; the real ``function(value)`` is
+    called when the captured part ends.
     ``module()``: the name of the module whose code makes the call.
     ``draw(call)``: what a ``DrawingCall`` gives; it is made before the graph, in the order of the program.
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true.
@@ -401,6 +399,7 @@ class TraceContext:
     module: Callable[[], str] = lambda: ""
     draw: Callable[[DrawingCall], ArrayRef] | None = None
     require: Callable[[ArrayRef], None] | None = None
+    set_mode: Callable[[tuple[str, str, Any], Callable[..., Any]], None] | None = None
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
     fused_random: bool = False

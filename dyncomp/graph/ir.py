@@ -173,13 +173,15 @@ class Node:
 class GraphInput:
     """An input: its value, how it is passed (see ``KINDS``) and the user's name for it. ``differentiated``:
     the arrays' library records derivatives by it. ``spare``: nothing but this call may need it, so that its
-    memory is given back as soon as nothing here reads it any more (where it is handed over)."""
+    memory is given back as soon as nothing here reads it any more (where it is handed over). ``unheard``: the
+    library's derivatives are not told that it is written."""
 
     var: Var
     kind: str = "array"
     label: str = ""
     differentiated: bool = False
     spare: bool = False
+    unheard: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +314,11 @@ class GraphBuilder:
         self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
         # copies that the program sees as views of another value's memory: their names, and that value's
         self.seen_as_views: dict[str, str] = {}
+        # views that the library's derivatives do not hear of writes through, those of which nothing outside
+        # may be made, and the writes
+        self.unheard_views: set[str] = set()
+        self.spoiled_views: set[str] = set()
+        self.unheard: list[Node] = []
         # names of inputs that are (see GraphInput), and of values that the program made leaves: these are in
         # ``leaves``, too
         self.differentiated: set[str] = set()
@@ -369,10 +376,30 @@ class GraphBuilder:
         check_copy(inputs)
         self.nodes.append(Node(COPY, inputs, (), (), loc or self.loc))
 
+    def root(self, var: Var) -> Var:
+        """The value whose memory ``var`` is, or is a view of."""
+        node = self.producer(var)
+        while node is not None and getattr(self.table[node.op], "is_view", False):
+            var = node.inputs[0]
+            node = self.producer(var)
+        return var
+
+    def _inputs(self) -> list[GraphInput]:
+        """The inputs, with the notes of how they are written."""
+        if not self.unheard:
+            return self.inputs
+        unheard = {id(node) for node in self.unheard}
+        how: dict[str, bool] = {}
+        for node in self.nodes:
+            if node.op == COPY:
+                name = self.root(node.inputs[0]).name
+                how[name] = how.get(name, True) and id(node) in unheard
+        return [replace(inp, unheard=how.get(inp.var.name, False)) for inp in self.inputs]
+
     def finish(self, outputs: tuple[GraphOutput, ...]) -> Graph:
         return Graph(
             self.name,
-            tuple(self.inputs),
+            tuple(self._inputs()),
             tuple(self.symbols),
             tuple(self.nodes),
             outputs,

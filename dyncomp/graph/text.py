@@ -81,6 +81,7 @@ def _input_lines(graph: Graph) -> list[str]:
     for inp in graph.inputs:
         label = f"  {inp.label!r}" if inp.label else ""
         kind = " ".join([inp.kind, *["differentiated"] * inp.differentiated, *["spare"] * inp.spare])
+        kind += " unheard" * inp.unheard
         lines.append(f"# {inp.var.name}: {print_type(inp.var.type)}  {kind}{label}")
     return lines
 
@@ -349,7 +350,8 @@ class _Parser:
         var = self._define(name, self._type(type_text))
         kind, *facts = kind.split(" ")
         text = ast.literal_eval(label[0]) if label else ""
-        self.inputs.append(GraphInput(var, kind, text, "differentiated" in facts, "spare" in facts))
+        notes = [note in facts for note in ("differentiated", "spare", "unheard")]
+        self.inputs.append(GraphInput(var, kind, text, *notes))
 
     def _symbol(self, statement: ast.Assign, comment: str) -> None:
         (target,) = statement.targets

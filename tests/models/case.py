@@ -18,11 +18,13 @@ COLLECTIONS = ("transformers", "generation", "timm", "torchvision", "diffusers",
 class Case:
     """``build()`` gives a module with random weights and the arguments of a call. ``method``: what is called;
     where it isn't "forward" only results are compared, without gradients. ``trains``: has gradients.
-    ``grad``: eval mode needs autograd, too."""
+    ``whole``: that method is compiled as a whole, not just the calls of the module in it. ``grad``: eval mode
+    needs autograd, too."""
 
     name: str
     build: Callable[[], tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]]
     method: str = "forward"
+    whole: bool = False
     trains: bool = True
     grad: bool = False
 

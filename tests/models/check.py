@@ -225,7 +225,7 @@ def check(case: Case, backend: str = "inductor", training: bool = True) -> Verdi
     dyncomp.reset()
     try:
         model = dyncomp.compile(original, backend=backend)
-        inference(verdict, case, model, reference, args, kwargs)
+        inference(verdict, case, model, reference, args, kwargs, backend)
         if not verdict.wrong and training and case.trains and case.method == "forward":
             train(verdict, model, reference, args, kwargs)
     except Exception as failure:  # noqa: BLE001  (a difference: eager's calls have been made before)
@@ -239,7 +239,13 @@ def caller(module: Any, method: str) -> Callable[..., Any]:
     return found
 
 
-def inference(verdict: Verdict, case: Case, model: Any, reference: Any, args: Any, kwargs: Any) -> None:
+def inference(
+    verdict: Verdict, case: Case, model: Any, reference: Any, args: Any, kwargs: Any, backend: str
+) -> None:
+    call = caller(model, case.method)
+    if case.whole:
+        call = dyncomp.compile(caller(model.__wrapped__, case.method), backend=backend)
+
     def both(args: Any, kwargs: Any) -> dict[str, Any]:
         before = duplicate(reference)
         seeded(1)
@@ -248,7 +254,7 @@ def inference(verdict: Verdict, case: Case, model: Any, reference: Any, args: An
         seeded(1)
         given = copy.deepcopy((args, kwargs))
         with torch.set_grad_enabled(case.grad):
-            found, made, seconds = counted(lambda: caller(model, case.method)(*given[0], **given[1]))
+            found, made, seconds = counted(lambda: call(*given[0], **given[1]))
         verdict.seconds = verdict.seconds or seconds
         verdict.where += made["where"]
         said = difference(found, expected)

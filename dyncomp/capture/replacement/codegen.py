@@ -19,8 +19,9 @@ import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from ...device import CPU
 from ...frontends.base import ArrayRef, libraries_of
-from ...graph.ir import Var
+from ...graph.ir import COPY, Var
 from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
 from ...python_code.transfers import line_loc, transfer_loc
 from ...runtime._launch import select
@@ -105,6 +106,7 @@ class Codegen:
         self._symbols: set[str] = set()
         self._building: set[int] = set()
         self._replayed: set[int] = set()
+        self._modes_set: set[str] = set()
         self._drawn: list[str] = []
         self._kept_states: dict[str, tuple[int, str]] = {}  # generator -> place in the prelude, statement
         self.kept = ""  # the variable for the states of generators before the first draw
@@ -123,9 +125,29 @@ class Codegen:
         """How the graph's arrays are read and made; one graph holds arrays of one library."""
         refs = [v.ref for v in (*self.tracer.inputs, *self.outputs) if isinstance(v, ArrayValue)]
         names = libraries_of(refs)
+        if len(names) == 2 and self._may_lend():
+            names.discard("numpy")
         if len(names) > 1:
             raise Skip(f"arrays of {' and '.join(sorted(names))} in one graph")
         return self.tracer.config.frontend_named(names.pop()).owner if names else None
+
+    def _may_lend(self) -> bool:
+        """Whether NumPy's arrays are only read here, by code that NumPy would not warn in: another library's
+        graph is given arrays of its own over their memory."""
+        tracer, builder = self.tracer, self.tracer.builder
+        lent = [v for v in tracer.inputs if isinstance(v, ArrayValue) and _is_of_numpy(v)]
+        written = {builder.root(node.inputs[0]).name for node in builder.nodes if node.op == COPY}
+        return (
+            builder.device == CPU
+            and not tracer.tx.assumptions & {"numpy-warnings", "numpy-errstate"}
+            and all(v.source and v.ref.kind == "array" and v.ref.type.is_contiguous for v in lent)
+            and not written.intersection(v.ref.var.name for v in lent)
+            and not any(map(_is_of_numpy, self.outputs))
+        )
+
+    def lends(self, value: object) -> bool:
+        """Whether an input is an array of NumPy's in a graph of another library's."""
+        return isinstance(value, ArrayValue) and _is_of_numpy(value) and self.owner() is not None
 
     # -- names ----------------------------------------------------------------------------------
     def fresh(self, prefix: str = "t") -> str:
@@ -488,6 +510,14 @@ class Codegen:
                 self.line(f"{target}[{name!r}] = {self.value(written)}")
         for call in self.tracer.deferred:
             self._deferred_call(call)
+        self.set_modes()
+
+    def set_modes(self) -> None:
+        """Have what captured code set for good hold from here on, once."""
+        for name, made in self.tracer.modes_set.items():
+            if name not in self._modes_set:
+                self._modes_set.add(name)
+                self.line(f"{self.constant(made.function)}({self.constant(made.value)})")
 
     def _deferred_call(self, call: DeferredCall) -> None:
         parts = [self.value(arg) for arg in call.args]
@@ -542,3 +572,7 @@ def _parameter_names(code: types.CodeType) -> list[str]:
         usable = usable and name not in ("min", "max")
         names.append(name if usable else f"__arg{index}")
     return names
+
+
+def _is_of_numpy(value: ArrayValue) -> bool:
+    return value.ref.frontend == "numpy" and value.ref.kind != "python"

@@ -139,6 +139,8 @@ class Stale(Exception):
 def _input_text(cg: Codegen, value: Any) -> str:
     if isinstance(value, DrawnArrayValue):
         return cg.drawn(value.draw)
+    if cg.lends(value):
+        return f"{cg.constant(cg.owner().from_numpy)}({cg.load(value.source)})"
     return cg.load(value.source) if value.source is not None else cg.number(value)
 
 

@@ -89,7 +89,7 @@ class ArrayValue(Value):
             return cg.load(self.source)
         if self.ref.kind == "masked":
             return cg.selected(self)
-        if self.ref.part is not None:
+        if self.ref.part is not None and self.ref.var.name not in cg.tracer.builder.spoiled_views:
             base, name = self.ref.part
             return f"{cg.value(cg.tracer.array_value(base))}.{name}"
         cg.tracer.refuse_outside(self.ref)

@@ -12,7 +12,7 @@ from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, memory_of, own_number, part_shown
 from ..numpy.operands import broadcast_shapes as common_shape
 from . import autocast, state
-from .gradients import is_input, is_on, requires
+from .gradients import MODE, is_input, is_on, requires
 from .library import torch
 from .operands import axis_of, convert, need_tensor
 from .placement import kind_of
@@ -261,6 +261,16 @@ for _path in ("is_inference_mode_enabled", "get_default_dtype", "_C._get_private
 def is_grad_enabled(tx: TraceContext) -> bool:
     tx.assume("torch-state")
     return is_on(tx)
+
+
+@TABLE.function("_C._set_grad_enabled")
+def set_grad_enabled(tx: TraceContext, mode: object) -> None:
+    """For good, as blocks do that plain code began and captured code ends."""
+    tx.assume("torch-state")
+    if type(mode) is not bool or torch.is_inference_mode_enabled() or tx.set_mode is None:
+        raise Unsupported("grad mode set in inference mode, or by something else than a bool")
+    if mode is not is_on(tx):
+        tx.set_mode((MODE, "", mode), torch._C._set_grad_enabled)
 
 
 @TABLE.function("is_autocast_enabled")

@@ -277,7 +277,7 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         wanted = scalar_dtype(data) if dtype is None else parse_dtype(dtype)
         return filled(tx, (), data, wanted)
     if isinstance(data, ArrayRef):
-        copied = emit(tx, "copy", _of_numpy(tx, data))
+        copied = emit(tx, "copy", _of_numpy(tx, data, copied=True))
         return tensor(contiguous(tx, copied if dtype is None else convert(tx, copied, parse_dtype(dtype))))
     leaves = list(_leaves(data))
     if any(not isinstance(v, Number) for v in leaves) or not (leaves or data == []):
@@ -299,11 +299,25 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         return tensor(_literal(tx, array, wanted))
 
 
+@TABLE.method("new_tensor")
+def new_tensor(
+    tx: TraceContext, self: object, data: object, *, dtype: object = None, **keywords: object
+) -> ArrayRef:
+    """Of an array of NumPy's."""
+    if not isinstance(data, ArrayRef) or data.frontend != "numpy":
+        raise Unsupported("new_tensor of something else than an array")
+    return make_tensor(
+        tx, data, dtype=TO_TORCH[need_tensor(self).dtype] if dtype is None else dtype, **keywords
+    )
+
+
 def _legacy(dtype: DType | None) -> Rule:
     """``torch.Tensor``, ``torch.LongTensor``…: of a list of numbers, or of sizes."""
 
     def rule(tx: TraceContext, *given: object) -> ArrayRef:
         wanted = default_dtype() if dtype is None else dtype
+        if len(given) == 1 and isinstance(given[0], ArrayRef) and given[0].frontend == "numpy":
+            return as_tensor(tx, given[0], TO_TORCH[wanted])
         if len(given) == 1 and type(given[0]) in (list, tuple):
             return make_tensor(tx, given[0], dtype=TO_TORCH[wanted])
         if not given:
@@ -325,9 +339,9 @@ for _kind, _dtype in {
     TABLE.functions[_kind] = _legacy(_dtype)
 
 
-def _of_numpy(tx: TraceContext, array: ArrayRef) -> Var:
-    """A NumPy array that the graph makes (``np.linspace(0, 1, n)``); its memory."""
-    is_given = memory_of(tx.builder, array.var) not in tx.builder.producers
+def _of_numpy(tx: TraceContext, array: ArrayRef, copied: bool = False) -> Var:
+    """A NumPy array that the graph makes (``np.linspace(0, 1, n)``), or that is ``copied``; its memory."""
+    is_given = not copied and memory_of(tx.builder, array.var) not in tx.builder.producers
     if array.frontend != "numpy" or array.kind != "array" or is_given:
         raise Unsupported("a tensor of an array")
     return array.var

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import Unsupported
-from ...graph.ir import COPY, Node, Var
+from ...graph.ir import COPY, Node, Var, same_type
 from ...prims.markers import BEGIN, CUSTOM, END, FUNCTION, STOP
 from ..base import ArrayRef, Rule, TraceContext, memory_of
 from .library import torch
@@ -57,6 +57,7 @@ class Requiring:
         self.memory: set[str] = set()
         self.roots: dict[str, str] = {}
         self.quiet: set[str] = set()  # views that were made while grad mode is off
+        self.touched: set[str] = set()  # memory of what is computed with while derivatives are recorded
 
     def update(self, tx: TraceContext) -> None:
         nodes, seen = tx.builder.nodes, self.seen
@@ -218,12 +219,18 @@ def under_autograd(rule: Rule, name: str) -> Rule:
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def recorded(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         if not tx.builder.differentiated or name in _ASKING or (name == DERIVATIVE and not is_on(tx)):
-            return rule(tx, *args, **kwargs)
+            start = len(tx.builder.nodes)
+            result = rule(tx, *args, **kwargs)
+            tx.builder.unheard += _unheard(tx, start)
+            return result
         if is_on(tx):
+            _refuse_spoiled(tx, (args, kwargs))
             start = len(tx.builder.nodes)
             result = rule(tx, *args, **kwargs)
             check(tx, start, name)
-            _write_behind(tx, start)
+            unheard = _unheard(tx, start)
+            _note_touched(tx, start)
+            _write_behind(tx, start, unheard)
             return result
         detaching = _Detaching(tx)
         args, kwargs = detaching.of(args), detaching.of(kwargs)
@@ -231,7 +238,7 @@ def under_autograd(rule: Rule, name: str) -> Rule:
         result = detaching.put_back(rule(tx, *args, **kwargs))
         if len(tx.builder.nodes) == start and detaching.made:  # nothing was computed
             del tx.builder.nodes[start - len(detaching.made) :]
-        _write_behind(tx, start)
+        _write_behind(tx, start, _unheard(tx, start))
         return result
 
     return recorded
@@ -258,8 +265,12 @@ def _check_write(tx: TraceContext, target: Var, source: Var, name: str) -> None:
     """A detached tensor that is written to would have the history of what is written, whereas others of its
     memory would not; torch raises for views that were made while grad mode was off."""
     leaves = tx.builder.leaves
+    memory = memory_of(tx.builder, target)
+    if _unheard_view(tx, target) is not None:
+        if _may_be_saved(tx, memory):
+            raise Unsupported(f"torch's {name} writes to memory that autograd may have saved, unheard")
+        return
     if leaves:
-        memory = memory_of(tx.builder, target)
         if any(memory_of(tx.builder, Var(leaf, target.type)) == memory for leaf in leaves):
             raise Unsupported(f"torch's {name} writes to a leaf that requires a gradient")
         if is_leaf_only(tx, source) and tx.builder.producers.get(memory) is None:
@@ -269,33 +280,98 @@ def _check_write(tx: TraceContext, target: Var, source: Var, name: str) -> None:
         raise Unsupported(f"torch's {name} writes to a tensor that is detached from another")
 
 
-def _write_behind(tx: TraceContext, start: int) -> None:
+def _may_be_saved(tx: TraceContext, memory: str) -> bool:
+    """Whether autograd may have saved a tensor of this memory in captured code: where nobody hears of a write
+    that has the new contents in torch, and the old ones in the graph."""
+    if memory in tx.builder.leaves or memory in _known(tx).touched:
+        return True
+    functions = any(type(key) is tuple and key[0] == FUNCTION for key in tx.memo)
+    return functions or any(node.op == BEGIN for node in tx.builder.nodes)
+
+
+def _note_touched(tx: TraceContext, start: int) -> None:
+    """Note the memory of all that a rule computed with, which emitted nodes from ``start`` on, if autograd
+    records any of it: it may save that."""
+    made = tx.builder.nodes[start:]
+    if any(requires(tx, v) for node in made for v in (node.outputs or node.inputs[1:])):
+        used = {memory_of(tx.builder, v) for node in made for v in (*node.inputs, *node.outputs)}
+        _known(tx).touched |= used
+
+
+def _unheard_view(tx: TraceContext, var: Var) -> Var | None:
+    """The view that autograd does not hear of writes through which a value is, or is a view of."""
+    unheard = tx.builder.unheard_views
+    while unheard and var.name not in unheard:
+        node = tx.builder.producer(var)
+        if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
+            return None
+        var = node.inputs[0]
+    return var if unheard else None
+
+
+def _unheard(tx: TraceContext, start: int) -> list[Node]:
+    """The writes among nodes from ``start`` on that autograd does not hear of."""
+    if not tx.builder.unheard_views:
+        return []
+    writes = [node for node in tx.builder.nodes[start:] if node.op == COPY]
+    return [
+        node
+        for node in writes
+        if _unheard_view(tx, node.inputs[0]) is not None
+        and not _may_be_saved(tx, memory_of(tx.builder, node.inputs[0]))
+    ]
+
+
+def _refuse_spoiled(tx: TraceContext, value: object) -> None:
+    """Refuse tensors that have a history in torch by what was written to them, and none in the graph."""
+    spoiled = tx.builder.spoiled_views
+    if not spoiled:
+        return
+    if isinstance(value, ArrayRef):
+        view = _unheard_view(tx, value.var)
+        if view is not None and view.name in spoiled:
+            raise Unsupported("x.data, to which something was written that requires a gradient")
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _refuse_spoiled(tx, item)
+    elif isinstance(value, dict):
+        _refuse_spoiled(tx, list(value.values()))
+
+
+def _write_behind(tx: TraceContext, start: int, unheard: list[Node]) -> None:
     """Have nodes from ``start`` on that write through a view without derivative write to what that views:
-    new contents with the derivative of the old ones."""
+    new contents with the derivative of the old ones. ``unheard``: those that autograd does not hear of."""
     nodes = tx.builder.nodes
-    if not any(node.op == COPY and _stopped(tx, node.inputs[0]) is not None for node in nodes[start:]):
+    if not unheard and not any(n.op == COPY and _stopped(tx, n.inputs[0]) is not None for n in nodes[start:]):
         return
     made = nodes[start:]
     del nodes[start:]
     for node in made:
-        if node.op != COPY or _stopped(tx, node.inputs[0]) is None:
+        if node.op != COPY:
             nodes.append(node)
             continue
         target, source = node.inputs
-        seen = _without_stops(tx, target)
-        tx.builder.emit(COPY, seen, tx.ops.with_derivative_of(source, seen))
-
-
-def _without_stops(tx: TraceContext, var: Var) -> Var:
-    """The view of the same memory that derivatives go through."""
-    node = tx.builder.producer(var)
-    if node is None or not getattr(tx.builder.table[node.op], "is_view", False):
-        return var
-    base = _without_stops(tx, node.inputs[0])
-    if node.op == STOP or base is node.inputs[0]:
-        return base if node.op == STOP else var
-    found: Var = tx.builder.emit(node.op, base, **node.kwargs)
-    return found
+        is_unheard = any(node is n for n in unheard)
+        if is_unheard and requires(tx, source):
+            view = _unheard_view(tx, target)
+            assert view is not None
+            tx.builder.spoiled_views.add(view.name)
+            tx.builder.seen_as_views[view.name] = memory_of(tx.builder, view)
+            source = tx.ops.stop_gradient(source)
+        stopped = _stopped(tx, target)
+        whole = tx.builder.root(target)
+        if stopped is not None and not same_type(target.type, whole.type, strides=True):
+            # the rest of the memory keeps its contents: write there, then have all of it keep its derivative
+            old = tx.ops.with_derivative_of(tx.ops.stop_gradient(whole), whole)
+            tx.builder.emit(COPY, target, source)
+            if is_unheard:
+                tx.builder.unheard.append(nodes[-1])
+            target, source = whole, tx.ops.with_derivative_of(tx.ops.stop_gradient(whole), old)
+        elif stopped is not None:
+            target, source = whole, tx.ops.with_derivative_of(source, whole)
+        tx.builder.emit(COPY, target, source)
+        if is_unheard:
+            tx.builder.unheard.append(nodes[-1])
 
 
 def _stopped(tx: TraceContext, var: Var) -> Var | None:

@@ -222,7 +222,8 @@ def write(tx: TraceContext, target: object, value: Var) -> ArrayRef:
     """Write into the target's memory, cast to its dtype as in-place operators do; the target."""
     ref = need_tensor(target)
     check_write(tx, ref.var)
-    if part_shown(tx.builder, ref.var) is not None:
+    shown = part_shown(tx.builder, ref.var)
+    if shown is not None and shown.name not in tx.builder.unheard_views:
         raise Unsupported("a write to a view of another dtype, which is a copy in the graph")
     if not can_cast(value.dtype, ref.dtype):
         raise Unsupported(f"result type {value.dtype} can't be cast to the desired output type {ref.dtype}")

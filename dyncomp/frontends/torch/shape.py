@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...errors import Unsupported
@@ -603,14 +604,15 @@ def is_dense(x: Var) -> bool:
 
 @TABLE.attribute("data")
 def data(tx: TraceContext, self: object) -> ArrayRef:
-    """Like ``detach()``. Autograd does not hear of what is written through it: in grad mode it is a copy that
-    is read only, and taken in plain Python where that needs it."""
+    """Like ``detach()``, but autograd does not hear of what is written through it. In grad mode it is taken
+    in plain Python where that needs it."""
     x = need_tensor(self)
+    view = detach(tx, x)
+    tx.builder.unheard_views.add(view.var.name)
     if not is_on(tx) or x.dtype.is_integer or x.dtype.is_bool:
-        return detach(tx, x)
-    copy = tx.ops.copy(detach(tx, x).var)
-    tx.builder.seen_as_views[copy.name] = x.var.name
-    return ArrayRef(copy, "array", "torch", readonly=True, part=(x, "data"))
+        return view
+    tx.builder.seen_as_views[view.var.name] = x.var.name
+    return replace(view, part=(x, "data"))
 
 
 @TABLE.method("data=")

@@ -17,7 +17,13 @@ class _CannotRun(RuntimeError):
 
 def function(pair: GradientPair, bare: bool = True) -> Callable[..., Any]:
     """See :class:`~dyncomp.frontends.base.Autograd`. ``bare``: a single result is given as it is."""
-    apply = _recorded(_apply(pair)) if pair.differentiable else pair.forward
+    if not pair.differentiable:
+        return _returning(pair, pair.forward, bare)
+    return _recorded(_returning(pair, _apply(pair), bare))
+
+
+def _returning(pair: GradientPair, apply: Callable[..., Sequence[Any]], bare: bool) -> Callable[..., Any]:
+    """What the graph's caller gets of ``apply``: writes are made, and views of results."""
     returned, count = pair.returned, len(pair.returned)
     single = bare and count == 1
     if returned == tuple(range(count)) and not pair.written:
@@ -39,16 +45,16 @@ def function(pair: GradientPair, bare: bool = True) -> Callable[..., Any]:
     return call
 
 
-def _recorded(apply: Callable[..., Any]) -> Callable[..., Any]:
+def _recorded(call: Callable[..., Any]) -> Callable[..., Any]:
     """Grad mode may be off around captured code, and on in a block that results have their gradients of."""
     if torch.is_grad_enabled():
-        return apply
+        return call
 
-    def call(*args: Any) -> Any:
+    def recorded(*args: Any) -> Any:
         with torch.enable_grad():
-            return apply(*args)
+            return call(*args)
 
-    return call
+    return recorded
 
 
 def _check_writable(tensor: Any) -> None:

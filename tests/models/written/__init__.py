@@ -19,4 +19,4 @@ def of(name: str, make: Callable[[], torch.nn.Module], inputs: Callable[[], Any]
             return module, (), given
         return module, given if type(given) is tuple else (given,), {}
 
-    return Case(name, build, **options)
+    return Case(name, build, whole="method" in options, **options)
