@@ -167,6 +167,10 @@ def _deep_copied(tracer: Tracer, x: Value, memo: MemoValue) -> Value:
         for key, value in list(x.contents(tracer).items()):
             copied.store(tracer, key, _deep(tracer, value, memo))
         return copied
+    if x.pytype in (set, frozenset):  # by way of a list, as their order tells
+        elements = tracer.realize(tracer.call_value(ConstValue(list), [x], {}))
+        items = ListValue([_deep(tracer, item, memo) for item in elements.items(tracer)])
+        return tracer.realize(tracer.call_value(ConstValue(x.pytype), [items], {}))
     if isinstance(x, ArrayValue) and x.ref.kind == "array":
         return _copied_array(tracer, x)
     if not isinstance(x, InstanceValue) or isinstance(x, ExceptionValue):

@@ -373,6 +373,8 @@ DTYPES = {torch.float32: 2, torch.int64: 3}
         lambda x: (x.data + 1, x.long().data.view(-1)),
         lambda x: x * DTYPES.get(x.dtype, 5) + (torch.float64 in DTYPES) + DTYPES[torch.int64],
         lambda x: torch.div(x, 3, out=torch.empty(2, 3, 4)),
+        lambda x: torch._VF.split_with_sizes(x, [1, 2], 1)[1] * 2,
+        lambda x: torch.Tensor.split(x, [1, 2], dim=1)[1] * 2,
     ],
 )
 def test_small_idioms(function):
