@@ -233,13 +233,13 @@ def wrap_unguarded(tracer: Tracer, obj: object, source: Source | None = None) ->
     if isinstance(obj, types.FunctionType):
         from_where = source if source is not None else pinned(obj)
         return FunctionValue(obj, from_where)
+    if any(f.is_constant(obj) for f in tracer.config.frontends):  # before modules: some are such constants
+        return ConstValue(obj)
     if isinstance(obj, types.ModuleType):
         return ModuleValue(obj, source)
     if type(obj) in (int, float, complex, bool, str, bytes, type(None), type(Ellipsis)):
         return ConstValue(obj)
     if isinstance(obj, type) or type(obj) in _BY_IDENTITY or isinstance(obj, enum.Enum):
-        return ConstValue(obj)
-    if any(f.is_constant(obj) for f in tracer.config.frontends):
         return ConstValue(obj)
     return tracer.realize(tracer.child(obj, source if source is not None else pinned(obj)))
 

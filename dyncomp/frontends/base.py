@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import Any, Protocol
 
 from ..dataclass import dataclass, field
@@ -507,14 +508,16 @@ class Frontend(Protocol):
         ...
 
     def mode_of(
-        self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, cls: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[str, str, Any] | None:
         """What a block ``with cls(*args, **kwargs)`` sets for the captured code in it: the name of a mode
-        (``TraceContext.modes``), a key, and the value; ``None`` where it is no such class."""
+        (``TraceContext.modes``), a key, and the value; ``None`` where it is no such class, or function that
+        ``contextmanager`` made."""
         ...
 
-    def acts_when_made(self, cls: type) -> bool:
-        """Whether such an object sets its mode when it is made, not when its block begins."""
+    def acts_when_made(self, cls: Callable[..., Any]) -> bool:
+        """Whether such an object sets its mode when it is made, not when its block begins, or is for one
+        block only."""
         ...
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
@@ -543,6 +546,10 @@ class Frontend(Protocol):
         known. (``nn.Module``: parameters, buffers, modules.)"""
         ...
 
+    def module_behind(self, module: ModuleType) -> ModuleType | None:
+        """The module whose attributes a module hands on that it has not itself, or ``None``."""
+        ...
+
     def is_constant(self, obj: object) -> bool:
         """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
         ...
@@ -551,10 +558,10 @@ class Frontend(Protocol):
 class WithoutDerivatives:
     """What a :class:`Frontend` answers whose library records no derivatives, and has no modes or modules."""
 
-    def acts_when_made(self, cls: type) -> bool:
+    def acts_when_made(self, cls: Callable[..., Any]) -> bool:
         return False
 
-    def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def mode_of(self, cls: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         return None
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
@@ -585,4 +592,7 @@ class WithoutDerivatives:
         return None
 
     def stored_member(self, obj: object, name: str) -> None:
+        return None
+
+    def module_behind(self, module: ModuleType) -> None:
         return None

@@ -278,6 +278,22 @@ def deep_copies(x):
     return a, b, x * 2
 
 
+class WithSets:
+    def __init__(self):
+        self.names = {"one", "two", 3, 1 << 20, 11, 19, 27}
+        self.names -= {11, 19}
+        self.fixed = frozenset((1, (2, 3), "b"))
+        self.alike = self.names
+
+
+@table(lambda: (vec(), WithSets()))
+def deep_copies_of_sets(x, given):
+    made = copy.deepcopy(given)
+    made.names.add("new")
+    told = list(made.names), list(made.fixed), made.alike is made.names, made.names is given.names
+    return x * len(made.names), told, list(given.names), copy.deepcopy({1, (2, 3)}), made.fixed is given.fixed
+
+
 @table(breaks=True)
 def mapping_proxies(x):
     return types.MappingProxyType({"a": 1})["a"] * x

@@ -8,6 +8,7 @@ import enum
 import inspect
 import sys
 import types
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -89,6 +90,10 @@ def call_function(
             if replacement is not None:
                 tracer.guard(function.source, Kind.IS, function.function)
                 return call_instead(tracer, replacement, args, kwargs)
+        block = inert_context(tracer, function.function, args, kwargs)
+        if block is not None:
+            tracer.guard(function.source, Kind.IS, function.function)
+            return block
         found = functions.dispatched(tracer, function, args)
         if found is not None:
             return found
@@ -425,13 +430,16 @@ def _plain_argument(value: Value) -> bool:
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 
-def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-    """A library's context manager that changes nothing for graphs, ``None`` where it is not one."""
+def inert_context(
+    tracer: Tracer, cls: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]
+) -> Value | None:
+    """A library's context manager that changes nothing for graphs, ``None`` where it is not one. ``cls``: a
+    class, or a function that ``contextmanager`` made."""
     if not all(v.is_const for v in (*args, *kwargs.values())):
         return None
     constants = {k: v.const for k, v in kwargs.items()}
     for frontend in tracer.config.frontends:
-        if not args and frontend.is_inert_context(cls, constants):
+        if not args and isinstance(cls, type) and frontend.is_inert_context(cls, constants):
             tracer.take_direct()
             tracer.assume_state(frontend)
             return InertContextValue(cls, constants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import Unsupported
@@ -13,7 +14,7 @@ from ..values.obj import InstanceValue
 
 
 def block_of_class(
-    tracer: Tracer, frontend: Frontend, cls: type, args: list[Any], kwargs: dict[str, Any]
+    tracer: Tracer, frontend: Frontend, cls: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> ModeContextValue | None:
     """``cls(*args, **kwargs)``, ``None`` where the library has no such manager."""
     setting = _setting(frontend, cls, args, kwargs)
@@ -49,7 +50,7 @@ def block_of_object(tracer: Tracer, manager: InstanceValue) -> ModeObjectValue |
 
 
 def _setting(
-    frontend: Frontend, cls: type, args: list[Any], kwargs: dict[str, Any]
+    frontend: Frontend, cls: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[str, str, Any] | None:
     try:
         found: tuple[str, str, Any] | None = frontend.mode_of(cls, tuple(args), kwargs)

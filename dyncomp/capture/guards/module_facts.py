@@ -7,7 +7,9 @@ from typing import Any
 
 from ...dataclass import dataclass
 
-_MISSING = object()
+
+class Absent:
+    """In place of a member that there was not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +22,7 @@ class ModuleFacts:
     def hold(self) -> bool:
         """Whether they still do. Runs no code of the program."""
         namespace = self.namespace
-        return all(namespace.get(name, _MISSING) is found for name, found in self.members.items())
+        return all(namespace.get(name, Absent) is found for name, found in self.members.items())
 
     @property
     def namespace(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue, SymIntValue
 from ..values.obj import InstanceValue
 from ..values.seq import ListValue, TupleValue
-from ..values.sets import SetValue
 from .registry import builtin
 
 _ATOMIC: tuple[type, ...] = (
@@ -168,9 +167,10 @@ def _deep_copied(tracer: Tracer, x: Value, memo: MemoValue) -> Value:
         for key, value in list(x.contents(tracer).items()):
             copied.store(tracer, key, _deep(tracer, value, memo))
         return copied
-    if isinstance(x, SetValue) and not x.frozen:  # as its ``__reduce__`` says: of its elements in order
-        elements = ListValue([_deep(tracer, item, memo) for item in x.items(tracer)])
-        return tracer.realize(tracer.call_value(ConstValue(set), [elements], {}))
+    if x.pytype in (set, frozenset):  # by way of a list, as their order tells
+        elements = tracer.realize(tracer.call_value(ConstValue(list), [x], {}))
+        items = ListValue([_deep(tracer, item, memo) for item in elements.items(tracer)])
+        return tracer.realize(tracer.call_value(ConstValue(x.pytype), [items], {}))
     if isinstance(x, ArrayValue) and x.ref.kind == "array":
         return _copied_array(tracer, x)
     if not isinstance(x, InstanceValue) or isinstance(x, ExceptionValue):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from inspect import getattr_static
+from types import FunctionType
 from typing import Any
 
 from ..breaks import Break
 from ..methods.lists import sorted_values
+from ..objects.protocols import BackwardItemIterator
 from ..sizes.unbacked import is_whole_number, item
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
@@ -113,6 +115,13 @@ def _is_by_index(cls: type) -> bool:
     return all(type(member) in (type(None), type(tuple.__len__)) for member in members)
 
 
+def _is_counted_by_library(tracer: Tracer, sequence: InstanceValue) -> bool:
+    """Whether the object has items and a ``__len__`` of an array library, which does nothing else."""
+    count = getattr_static(sequence.cls, "__len__", None)
+    known = type(count) is FunctionType and tracer.config.is_trusted(count.__module__)
+    return known and sequence.special(tracer, "__getitem__") is not None
+
+
 @builtin(reversed)
 def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
     sequence = spread(sequence)
@@ -120,6 +129,8 @@ def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
         method = sequence.special(tracer, "__reversed__")
         if method is not None:
             return tracer.realize(tracer.call_value(method, [], {}))
+        if _is_counted_by_library(tracer, sequence):
+            return BackwardItemIterator(sequence, tracer.integer_of(sequence.length(tracer), "a length"))
     if isinstance(sequence, RangeValue):
         return sequence.backwards().iterate(tracer)
     if isinstance(sequence, ListValue) or (isinstance(sequence, TupleValue) and _is_by_index(sequence.cls)):

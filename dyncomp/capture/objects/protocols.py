@@ -147,6 +147,8 @@ def _all_items(tracer: Tracer, source: Value) -> list[Value]:
 class ItemIterator(IteratorValue):
     """``iter`` of an object that has ``__getitem__`` only."""
 
+    step = 1
+
     def __init__(self, origin: InstanceValue) -> None:
         self.origin = origin
         self.position = 0
@@ -173,7 +175,7 @@ class ItemIterator(IteratorValue):
             return None
         tracer.steps += 1
         index = ConstValue(self.position)
-        self.position += 1
+        self.position += self.step
         found = exceptions.unless_raised(
             tracer, (IndexError, StopIteration), lambda: self.origin.getitem(tracer, index)
         )
@@ -183,6 +185,38 @@ class ItemIterator(IteratorValue):
     def reconstruct(self, cg: Codegen) -> str:
         made = f"{cg.constant(iter)}({cg.value(self.origin)})"
         return f"{cg.constant(_at)}({made}, {-1 if self.done else self.position})"
+
+
+class BackwardItemIterator(ItemIterator):
+    """``reversed`` of an object that has ``__getitem__`` and a ``__len__`` that may be called again."""
+
+    step = -1
+
+    def __init__(self, origin: InstanceValue, length: int) -> None:
+        super().__init__(origin)
+        self.position = length - 1
+        self.done = not length
+
+    @property
+    def pytype(self) -> type:
+        return reversed
+
+    def describe(self) -> str:
+        return f"a reverse iterator over {self.origin.describe()}"
+
+    def next(self, tracer: Tracer) -> Value | None:
+        found = super().next(tracer)
+        self.done = self.done or self.position < 0
+        return found
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.constant(_backwards)}({cg.value(self.origin)}, {-1 if self.done else self.position})"
+
+
+def _backwards(sequence: Any, position: int) -> Any:
+    iterator = reversed(sequence)
+    iterator.__setstate__(position if position < len(sequence) else -1)
+    return iterator
 
 
 class _Items:

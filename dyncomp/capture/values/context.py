@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from .base import Codegen, Tracer, Value
@@ -13,14 +15,13 @@ class InertContextValue(Value):
     """A library context manager such as ``np.errstate(all="ignore")``: graphs run the same inside it. It is
     entered for real only where the graph breaks inside the block."""
 
-    def __init__(self, cls: type, kwargs: dict[str, Any]) -> None:
+    def __init__(self, cls: Callable[..., Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.kwargs = kwargs
 
     @property
     def pytype(self) -> type:
-        found: type = self.cls
-        return found
+        return self.cls if isinstance(self.cls, type) else contextlib._GeneratorContextManager
 
     def enter(self, tracer: Tracer) -> InertExitValue:
         """Begin the block; the value of the manager's bound ``__exit__``."""

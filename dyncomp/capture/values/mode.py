@@ -16,7 +16,7 @@ class ModeContextValue(InertContextValue):
     mode's name, key and value (``Frontend.mode_of``)."""
 
     def __init__(
-        self, cls: type, args: list[Any], kwargs: dict[str, Any], setting: tuple[str, str, Any]
+        self, cls: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], setting: tuple[str, str, Any]
     ) -> None:
         super().__init__(cls, kwargs)
         self.args = args
@@ -30,7 +30,7 @@ class ModeContextValue(InertContextValue):
         return ModeExitValue(self, before)
 
     def given(self) -> Value:
-        return self
+        return self if isinstance(self.cls, type) else ConstValue(None)
 
     def reconstruct(self, cg: Codegen) -> str:
         parts = [*map(cg.constant, self.args), *(f"{k}={cg.constant(v)}" for k, v in self.kwargs.items())]

@@ -8,6 +8,7 @@ from typing import Any
 from ...hook import _hook
 from ..breaks import Break
 from ..guards.guard import Kind
+from ..guards.module_facts import Absent
 from ..guards.source import AttrSource, Source
 from .base import Codegen, Tracer, Value
 from .namespace import NamespaceValue
@@ -45,6 +46,9 @@ class ModuleValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if not _hook.has_plain_names(vars(self.module)):
             raise Break("opaque-object", f"{self.describe()}, whose keys run code")
+        behind = self.behind(tracer, name)
+        if behind is not None:
+            return behind.getattr(tracer, name)
         self.check_absent(tracer, name)
         if name not in vars(self.module) and "__getattr__" in vars(self.module):
             tracer.fold(getattr, self.module, name)  # packages that load their modules when first asked
@@ -53,6 +57,18 @@ class ModuleValue(Value):
             raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
         source = AttrSource(self.source, name) if self.source is not None else None
         return tracer.module_member(self.module, name, found, source)
+
+    def behind(self, tracer: Tracer, name: str) -> ModuleValue | None:
+        """The module that hands on its attribute ``name``, which this one does not have."""
+        kind = type(self.module)
+        if kind is types.ModuleType or any(name in vars(owner) for owner in (self.module, *kind.__mro__)):
+            return None
+        for frontend in tracer.config.frontends:
+            found = frontend.module_behind(self.module)
+            if found is not None:
+                tracer.relied_members.setdefault(id(self.module), (self.module, {}))[1][name] = Absent
+                return ModuleValue(found, None)
+        return None
 
     def check_absent(self, tracer: Tracer, name: str) -> None:
         """Guard that the module has no attribute ``name`` if it has none. Its ``__getattr__`` is then asked

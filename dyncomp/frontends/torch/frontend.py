@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, wraps
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from ...errors import Unsupported
@@ -14,6 +15,7 @@ from . import (
     attributes,
     autocast,
     autograd_grad,
+    backends,
     backward,
     checkpoints,
     complex_numbers,
@@ -160,16 +162,18 @@ class TorchFrontend:
         return gradients.is_leaf_only(tx, ref.var)
 
     def mode_of(
-        self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, cls: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[str, str, Any] | None:
+        if not isinstance(cls, type):
+            return backends.mode_of(cls, args, kwargs)
         for block in (profiling, autocast, gradients):
             found = block.mode_of(cls, args, kwargs)
             if found is not None:
                 return found
         return None
 
-    def acts_when_made(self, cls: type) -> bool:
-        return cls is torch.set_grad_enabled
+    def acts_when_made(self, cls: Callable[..., Any]) -> bool:
+        return cls is torch.set_grad_enabled or not isinstance(cls, type)
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ("device", "fast_dtype", "_enabled", "_cache_enabled") if cls in autocast.CLASSES else ()
@@ -196,6 +200,9 @@ class TorchFrontend:
             if type(members) is dict and name in members:
                 return _MEMBER_DICTS[:count]
         return None
+
+    def module_behind(self, module: ModuleType) -> ModuleType | None:
+        return vars(module)["m"] if isinstance(module, torch.backends.PropModule) else None
 
     def is_constant(self, obj: object) -> bool:
         return issubclass(type(obj), _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size

@@ -1,6 +1,7 @@
 """Cross entropy and the negative log-likelihood of classes, as torch's LossNLL.cpp defines them.
 
-Where classes are given by number the logarithms of the other probabilities are not made.
+Where classes are given by number the logarithms of the other probabilities are not made. The loss of
+sequences (``ctc_loss``) is torch's own routine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from . import state
+from .calls import routine
 from .functional import real_tensor
+from .library import torch
 from .operands import contiguous, convert, need_tensor, pointwise, tensor, to_var
 from .pointwise import add_var, divide_var, multiply_var
 from .reductions import widened
@@ -214,3 +217,24 @@ def _of_probabilities(
     if reduction == SUM:
         return total
     return tensor(divide_var(tx, total, product(scores.rest)))
+
+
+def ctc_loss(
+    log_probs: Any,
+    targets: object,
+    input_lengths: object,
+    target_lengths: object,
+    blank: object = 0,
+    reduction: object = MEAN,
+    zero_infinity: object = False,
+) -> Any:
+    """torch's own. Without memory it cannot be tried, as the lengths say what sizes go together: then
+    something that has the same type, size and gradients."""
+    if not log_probs.is_meta:
+        given = (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+        return torch.ctc_loss(*given)
+    each = log_probs.sum((0, 2) if log_probs.ndim == 3 else None)
+    return each if reduction == NONE else each.sum()
+
+
+TABLE.function("ctc_loss")(routine(ctc_loss))

@@ -628,9 +628,9 @@ def set_data(tx: TraceContext, self: object, value: object) -> None:
         alike = all(map(same, var.shape, x.shape))
 
 
-@TABLE.method("detach")
-def detach(tx: TraceContext, self: object) -> ArrayRef:
-    x = need_tensor(self)
+@TABLE.both("detach")
+def detach(tx: TraceContext, input: object) -> ArrayRef:
+    x = need_tensor(input)
     if requires(tx, x.var):
         return detached(tx, x)
     return tensor(emit(tx, "reshape", x.var, shape=x.shape))

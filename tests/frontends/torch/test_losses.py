@@ -216,3 +216,37 @@ def test_functions_below_those_of_the_library(text: str) -> None:
         found = compiled(*given)
         assert found.shape == wanted.shape and torch.allclose(found, wanted, equal_nan=True)
     assert dyncomp.stats()["fallbacks"] == before
+
+
+# -- sequences --------------------------------------------------------------------------------------
+def ctc_of_padded(scores, labels, lengths, reduction):
+    """As transformers has it: how many targets there are depends on the data."""
+    kept = labels > 0
+    logarithms = F.log_softmax(scores, dim=-1).transpose(0, 1)
+    targets = labels.masked_select(kept)
+    return F.ctc_loss(logarithms, targets, lengths, kept.sum(-1), blank=0, reduction=reduction)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_targets_of_unknown_size_do_not_break_the_graph(reduction):
+    torch.manual_seed(3)
+    labels = torch.tensor([[2, 5, 0, 1], [3, 0, 0, 0], [1, 1, 4, 0]])
+    fast = dyncomp.compile(ctc_of_padded)
+    with torch.enable_grad():
+        for batch, steps in ((2, 9), (3, 11), (3, 9)):
+            scores = torch.randn(batch, steps, 6, requires_grad=True)
+            given = labels[:batch].roll(steps, 1), torch.full((batch,), steps - 1), reduction
+            found, expected = fast(scores, *given), ctc_of_padded(scores, *given)
+            torch.testing.assert_close(found, expected)
+            gradients = [torch.autograd.grad(loss.sum(), scores)[0] for loss in (found, expected)]
+            torch.testing.assert_close(*gradients)
+    report = dyncomp.explain(ctc_of_padded)(scores, *given)
+    assert not report.breaks and not report.skipped
+
+
+def test_sequences_that_torch_refuses():
+    """Lengths beyond the steps raise as in plain Python."""
+    labels, lengths = torch.tensor([[2, 5, 0, 1]]), torch.tensor([30])
+    for f in (ctc_of_padded, dyncomp.compile(ctc_of_padded)):
+        with pytest.raises(RuntimeError, match="input_length"):
+            f(torch.randn(1, 9, 6), labels, lengths, "mean")

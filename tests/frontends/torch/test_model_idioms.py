@@ -373,6 +373,9 @@ DTYPES = {torch.float32: 2, torch.int64: 3}
         lambda x: (x.data + 1, x.long().data.view(-1)),
         lambda x: x * DTYPES.get(x.dtype, 5) + (torch.float64 in DTYPES) + DTYPES[torch.int64],
         lambda x: torch.div(x, 3, out=torch.empty(2, 3, 4)),
+        lambda x: torch._VF.split_with_sizes(x, [1, 2], 1)[1] * 2,
+        lambda x: torch.Tensor.split(x, [1, 2], dim=1)[1] * 2,
+        lambda x: torch.detach(x) * 2,
     ],
 )
 def test_small_idioms(function):
@@ -499,3 +502,65 @@ def test_numbers_that_are_not_finite_are_asked_for(backend):
             results.append((y.detach(), [p.grad for p in form.parameters()], list(form.buffers())))
         same(*results)
     assert all(not entry.breaks for entry in dyncomp.explain(model, backend=backend)(good).entries)
+
+
+def test_layers_backwards():
+    """``reversed`` of what torch counts; the iterator goes on after a break as it was."""
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3)]
+
+    def function(x, layers):
+        for layer in reversed(layers):
+            x = layer(x)
+        rest = reversed(layers)
+        return x, next(rest) is layers[2], list(rest)[0] is layers[1], list(rest), type(rest) is reversed
+
+    for given in (nn.ModuleList(layers), nn.Sequential(*layers)):
+        whole(function, torch.randn(2, 3), given)
+
+    def broken(x, layers, seen, rest=None):
+        for layer in reversed(layers):
+            x = layer(x)
+            seen.append(float(x.sum()))
+            if len(seen) == 2 and rest:
+                layers.extend(rest)
+        return x
+
+    def popping(x, layers):
+        back = reversed(layers)
+        x = next(back)(x)
+        del layers[2], layers[1]
+        seen.append(float(x.sum()))
+        return x, list(back)
+
+    with torch.no_grad():
+        for rest in (None, [nn.ReLU()]):
+            x, results = torch.randn(2, 3), []
+            for f in (broken, dyncomp.compile(broken)):
+                seen = []
+                results.append((f(x, nn.ModuleList(layers), seen, rest), torch.tensor(seen)))
+            same(*results)
+        same(*[f(x, nn.ModuleList(layers)) for f in (popping, dyncomp.compile(popping))])
+
+
+def test_layers_backwards_that_the_program_counts():
+    """What a length of its own does happens once."""
+    counts = []
+
+    class Counted(nn.ModuleList):
+        def __len__(self):
+            counts.append(1)
+            return super().__len__()
+
+    def function(x, layers):
+        for layer in reversed(layers):
+            x = layer(x)
+        return x
+
+    layers, x = Counted([nn.Tanh(), nn.ReLU()]), torch.randn(2, 3)
+    before = len(counts)
+    expected = function(x, layers)
+    made = len(counts) - before
+    before = len(counts)
+    same(expected, dyncomp.compile(function)(x, layers))
+    assert len(counts) - before == made
