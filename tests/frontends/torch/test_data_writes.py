@@ -181,3 +181,19 @@ def test_detached_without_grad_mode(backend: str) -> None:
             found[0][0] += 1
             assert found[1][0] == w[0] and w._version == found[0]._version != found[1]._version
             w.data[0] = 1
+
+
+def test_detached_is_kept() -> None:
+    def program(w: Any, x: Any) -> Any:
+        w.grad = x.detach()
+        y = w.detach()
+        y.label = "kept"
+        return y, x * w
+
+    w = torch.ones(4, requires_grad=True)
+    compiled = dyncomp.compile(program, fullgraph=True)
+    with torch.no_grad():
+        for _ in range(2):
+            y, _ = compiled(w, x := torch.zeros(4))
+            assert y.label == "kept" and not y.requires_grad
+            assert w.grad is not x and w.grad.data_ptr() == x.data_ptr()
