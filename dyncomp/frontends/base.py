@@ -271,7 +271,8 @@ class ArrayRef:
     ``frontend``: the name of the library it belongs to. ``readonly``: writing raises, in captured code;
     with ``writeable_outside`` the program's own array is writeable, and left to plain Python to write.
     ``part``: an array and the attribute of it (``"real"``): a copy of it in the graph, a view in
-    the program. ``host``: in a graph on a device, an array that the program sees on the CPU.
+    the program; or how a call gives it anew (``"detach()"``). ``host``: in a graph on a device, an array that
+    the program sees on the CPU.
     """
 
     var: Var

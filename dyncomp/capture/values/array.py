@@ -59,6 +59,11 @@ _LAYOUTS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+def _is_part(ref: ArrayRef) -> bool:
+    """Whether each look at it gives another object: an attribute, not what a call gave."""
+    return ref.part is not None and not ref.part[1].endswith("()")
+
+
 class ArrayValue(Value):
     """An array, an array scalar, or a Python number computed inside the graph (``ref.kind``)."""
 
@@ -148,7 +153,7 @@ class ArrayValue(Value):
         mine, other = self.ref, value.ref
         alike = mine.dtype == other.dtype and len(mine.shape) == len(other.shape)
         alike = alike and all(map(same, mine.shape, other.shape)) and mine.host == other.host
-        return alike and other.kind == "array" and other.part is None and other.frontend == mine.frontend
+        return alike and other.kind == "array" and not _is_part(other) and other.frontend == mine.frontend
 
     def replay(self, cg: Codegen) -> list[str]:
         target = cg.value(self)
@@ -183,7 +188,7 @@ class ArrayValue(Value):
 
     def _takes_attribute(self, name: str) -> bool:
         """Whether the object has a dict for it, and no class that has its say."""
-        if self.ref.frontend == "numpy" or self.ref.kind != "array" or self.ref.part is not None:
+        if self.ref.frontend == "numpy" or self.ref.kind != "array" or _is_part(self.ref):
             return False
         plain = self.pytype.__setattr__ is object.__setattr__ and self.pytype.__dictoffset__ != 0
         return plain and getattr_static(self.pytype, name, None) is None

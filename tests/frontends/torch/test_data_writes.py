@@ -165,3 +165,35 @@ def test_autograd_does_not_hear(f: Callable[..., Any], breaks: int, grad: bool, 
     after = dyncomp.stats()
     assert after["fallbacks"] == before["fallbacks"]
     assert sum(after["breaks"].values()) - sum(before["breaks"].values()) == (breaks if grad else 0)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_detached_without_grad_mode(backend: str) -> None:
+    def program(w: Any, x: Any) -> Any:
+        return w.detach(), w.data, w[1:].detach(), x.detach(), x * w
+
+    w = torch.ones(4, requires_grad=True)
+    compiled = dyncomp.compile(program, backend=backend, fullgraph=True)
+    with torch.no_grad():
+        for _ in range(2):
+            found = compiled(w, torch.zeros(4))
+            assert not any(t.requires_grad for t in found)
+            found[0][0] += 1
+            assert found[1][0] == w[0] and w._version == found[0]._version != found[1]._version
+            w.data[0] = 1
+
+
+def test_detached_is_kept() -> None:
+    def program(w: Any, x: Any) -> Any:
+        w.grad = x.detach()
+        y = w.detach()
+        y.label = "kept"
+        return y, x * w
+
+    w = torch.ones(4, requires_grad=True)
+    compiled = dyncomp.compile(program, fullgraph=True)
+    with torch.no_grad():
+        for _ in range(2):
+            y, _ = compiled(w, x := torch.zeros(4))
+            assert y.label == "kept" and not y.requires_grad
+            assert w.grad is not x and w.grad.data_ptr() == x.data_ptr()
