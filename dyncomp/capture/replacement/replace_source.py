@@ -36,7 +36,7 @@ def build_function(
     graph_call = compiled.call if compiled is not None else None
     if not all(name.isidentifier() for name in code.co_freevars):
         raise Skip("a free variable that source cannot name")
-    call = [_graph_line(cg, graph_call), *_readonly_lines(cg)] if graph_call is not None else []
+    call = [_graph_line(cg, graph_call), *_output_lines(cg, compiled)] if graph_call is not None else []
     conditions = _conditions(cg)
     cg.make_all_draws()
     puts_back = bool(cg.kept) and (bool(conditions) or _may_fail_after_draw(cg, compiled))
@@ -87,11 +87,16 @@ def _source(cg: Codegen, guarded: list[str], original: list[str], code: types.Co
     yield from [_INDENT + text for text in original]
 
 
-def _readonly_lines(cg: Codegen) -> list[str]:
-    """What NumPy hands out read-only."""
+def _output_lines(cg: Codegen, compiled: Any) -> list[str]:
+    """What NumPy hands out read-only, and what torch detaches from an argument."""
     refs = [value.ref for value in cg.outputs]
     readonly = [i for i, ref in enumerate(refs) if ref.readonly and not ref.writeable_outside]
-    return [f"__g{i}.flags.writeable = False" for i in readonly if refs[i].kind == "array"]
+    lines = [f"__g{i}.flags.writeable = False" for i in readonly if refs[i].kind == "array"]
+    visible = [out for out in compiled.graph_after.outputs if not out.hidden]
+    for i, out in enumerate(visible[: len(refs)]):
+        if compiled.gradients is None and out.view is not None and out.view.stopped:
+            lines.append(f"__g{i} = __g{i}.detach()")
+    return lines
 
 
 def _name(code: types.CodeType) -> str:

@@ -610,7 +610,7 @@ def data(tx: TraceContext, self: object) -> ArrayRef:
     view = detach(tx, x)
     tx.builder.unheard_views.add(view.var.name)
     if not is_on(tx) or x.dtype.is_integer or x.dtype.is_bool:
-        return view if view.part is None else replace(view, part=(x, "data"))
+        return replace(view, part=(x, "data")) if _may_require(tx, x) else view
     tx.builder.seen_as_views[view.var.name] = x.var.name
     return replace(view, part=(x, "data"))
 
@@ -633,11 +633,15 @@ def detach(tx: TraceContext, input: object) -> ArrayRef:
     x = need_tensor(input)
     if requires(tx, x.var):
         return detached(tx, x)
-    view = tensor(emit(tx, "reshape", x.var, shape=x.shape))
-    # without grad mode nobody asks whether a tensor from outside requires a gradient: plain code detaches it
+    if _may_require(tx, x):
+        return replace(detached(tx, x), part=(x, "detach()"))  # plain code does it
+    return tensor(emit(tx, "reshape", x.var, shape=x.shape))
+
+
+def _may_require(tx: TraceContext, x: ArrayRef) -> bool:
+    """Without grad mode nobody asks whether a tensor from outside requires a gradient."""
     given = tx.builder.producer(tx.builder.root(x.var)) is None
-    unknown = given and x.dtype.is_inexact and not tx.recorded and not torch.is_grad_enabled()
-    return replace(view, part=(x, "detach()")) if unknown else view
+    return given and x.dtype.is_inexact and not tx.recorded and not torch.is_grad_enabled()
 
 
 def variable(tx: TraceContext, data: object, requires_grad: object = False) -> ArrayRef:

@@ -197,3 +197,16 @@ def test_detached_is_kept() -> None:
             y, _ = compiled(w, x := torch.zeros(4))
             assert y.label == "kept" and not y.requires_grad
             assert w.grad is not x and w.grad.data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("mode", [False, True], ids=["no_grad", "grad"])
+def test_views_of_what_is_detached_require_no_gradient(mode: bool) -> None:
+    def function(w: Any) -> Any:
+        return w.detach()[1:], w.data.view(-1), w[1:], w.detach().t(), w.detach()
+
+    w = torch.nn.Parameter(torch.randn(4, 3))
+    with torch.set_grad_enabled(mode):
+        compiled, plain = dyncomp.compile(function)(w), function(w)
+    for ours, theirs in zip(compiled, plain):
+        assert (ours.requires_grad, ours.data_ptr()) == (theirs.requires_grad, theirs.data_ptr())
+        assert torch.equal(ours, theirs) and ours.stride() == theirs.stride()
