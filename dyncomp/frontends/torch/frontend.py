@@ -24,6 +24,7 @@ from . import (
     operators,
     optimizers,
     profiling,
+    scans,
     state,
     torch_facts,
     transformer,
@@ -62,6 +63,7 @@ _MODULES = (
     "optimizers",
     "checkpoints",
     "recurrent",
+    "scans",
     "transformer",
     "losses",
     "complex_numbers",
@@ -182,7 +184,7 @@ class TorchFrontend:
         return implementation(fn)
 
     def stand_in_for(self, fn: object) -> Any:
-        return _STAND_INS.get(fn) or optimizers.stand_in_for(fn)
+        return _STAND_INS.get(fn) or optimizers.stand_in_for(fn) or scans.stand_in_for(fn)
 
     def unrolls(self, module: str) -> bool:
         return module.partition(".")[0] == "torch"
