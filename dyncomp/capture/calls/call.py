@@ -46,6 +46,7 @@ from ..values.func import (
 from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
+from ..values.obj import InstanceValue
 from ..values.seq import ListValue, TupleValue, spread
 from ..values.states import state_of, write_state
 from ..wrap import pinned
@@ -409,24 +410,26 @@ def wrapped_library_function(
     tracer: Tracer, obj: object, args: list[Value], kwargs: dict[str, Value]
 ) -> FunctionValue | None:
     """The Python implementation behind a library's C-level dispatcher (NumPy's ``__array_function__``
-    wrappers), where the arguments are such that the dispatcher would call just that."""
+    wrappers, ``apply`` of torch's functions), where the arguments are such that it would call just that."""
     for frontend in tracer.config.frontends:
         unwrap = getattr(frontend, "implementation_of", None)
         inner = unwrap(obj) if unwrap is not None else None
-        if inner is not None and all(_plain_argument(v) for v in (*args, *kwargs.values())):
+        if inner is not None and all(_plain_argument(tracer, v) for v in (*args, *kwargs.values())):
             found = tracer.child_or_constant(inner, None)
             if isinstance(found, FunctionValue):
                 return found
     return None
 
 
-def _plain_argument(value: Value) -> bool:
+def _plain_argument(tracer: Tracer, value: Value) -> bool:
     if isinstance(value, (ListValue, TupleValue)):
-        return all(_plain_argument(v) for v in value.children())
+        return all(_plain_argument(tracer, v) for v in value.children())
     if isinstance(value, (FunctionValue, NestedFunctionValue)):
         return True
     if overrides_numpy(value):
         return False
+    if isinstance(value, (InstanceValue, DictValue)):  # handed on
+        return not any(frontend.accepts(value.pytype) for frontend in tracer.config.frontends)
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 

@@ -6,6 +6,7 @@ What cannot be followed, or would be seen to have run with ``forward``, breaks t
 
 from __future__ import annotations
 
+import enum
 import inspect
 import types
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 _refuse = TABLE.refusal("an autograd.Function with mark_dirty, or backward with other results than expected")
+_refuse_objects = TABLE.refusal("an autograd.Function of objects that may change before its backward")
 
 Function = torch.autograd.Function
 _DEFAULT_SETUP = Function.setup_context
@@ -109,6 +111,8 @@ def _applied(cls: Any) -> Any:
 
 def _with_gradient(cls: Any, context: Context, results: tuple[Any, ...], number: int) -> tuple[Any, ...]:
     """The results, with the gradients that ``backward`` gives."""
+    if any(_may_change(x) for x in context.inputs):
+        _refuse_objects()  # backward sees them as they are when it runs
     chosen = [r for r in results if _is_differentiable(r, context.non_differentiable)]
     if context.dirty_tensors or (not context.materialize_grads and len(chosen) > 1):
         _refuse()
@@ -124,6 +128,14 @@ def _with_gradient(cls: Any, context: Context, results: tuple[Any, ...], number:
         _refuse()
     marked = _marked(number, [*gradients[:count]], [*context.inputs])
     return tuple([marked.pop(0) if _is_in(r, chosen) else r for r in results])
+
+
+def _may_change(x: object) -> bool:
+    """Whether an argument is an object that is handed on, with attributes or items of its own."""
+    if isinstance(x, dict):
+        return True
+    plain = isinstance(x, (torch.Tensor, type, types.FunctionType, types.ModuleType, enum.Enum))
+    return not plain and hasattr(x, "__dict__")
 
 
 def _is_in(tensor: object, tensors: Sequence[object]) -> bool:

@@ -400,3 +400,42 @@ def test_a_write_beside_such_a_view_raises_as_before():
     for call in (program, dyncomp.compile(program, backend="eager")):
         with pytest.raises(RuntimeError, match="has been modified inplace"):
             call(x)
+
+
+class OfObjects(Function):
+    """Of a settings object and a dict, which ``backward`` reads."""
+
+    @staticmethod
+    def forward(ctx, x, settings, names):
+        ctx.settings, ctx.names = settings, names
+        return x * settings.factor + names["shift"]
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.settings.factor * ctx.names["shift"], None, None
+
+
+class Settings:
+    def __init__(self, factor):
+        self.factor = factor
+
+
+def test_objects_are_handed_on_where_no_gradient_is_asked_for():
+    settings, names = Settings(3.0), {"shift": 2.0}
+    compiled = dyncomp.compile(lambda x: OfObjects.apply(x, settings, names) * 2, fullgraph=True)
+    x = torch.arange(4.0)
+    assert compiled(x).equal((x * 3 + 2) * 2)
+    settings.factor, names["shift"] = 5.0, 1.0
+    assert compiled(x).equal((x * 5 + 1) * 2)
+    with torch.no_grad():
+        assert compiled(x.clone().requires_grad_()).equal((x * 5 + 1) * 2)
+
+
+def test_backward_sees_objects_as_they_are_when_it_runs():
+    settings, names = Settings(3.0), {"shift": 2.0}
+    compiled = dyncomp.compile(lambda x: OfObjects.apply(x * 1.0, settings, names) * 2)
+    x = torch.arange(4.0).requires_grad_()
+    y = compiled(x)
+    settings.factor, names["shift"] = 7.0, 4.0
+    y.sum().backward()
+    assert x.grad.equal(torch.full((4,), 2 * 7.0 * 4.0))
