@@ -521,6 +521,10 @@ class Frontend(Protocol):
         block only."""
         ...
 
+    def enters_as_itself(self, cls: Callable[..., Any]) -> bool:
+        """Whether the ``__enter__`` of such an object gives the object, not ``None``."""
+        ...
+
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         """Attributes of objects of such a class that are arguments which would make them, else none."""
         ...
@@ -564,6 +568,9 @@ class WithoutDerivatives:
 
     def mode_of(self, cls: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         return None
+
+    def enters_as_itself(self, cls: Callable[..., Any]) -> bool:
+        return False
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ()

@@ -24,7 +24,7 @@ def block_of_class(
     tracer.assume_state(frontend)
     if isinstance(setting[2], StateGuard):
         tracer.tx.states[setting[0]] = setting[2]
-    return ModeContextValue(cls, args, kwargs, setting)
+    return ModeContextValue(cls, args, kwargs, setting, frontend.enters_as_itself(cls))
 
 
 def _begins_block(tracer: Tracer) -> bool:

@@ -13,14 +13,20 @@ from .number import ConstValue
 
 class ModeContextValue(InertContextValue):
     """A library's context manager that sets a mode for the captured code in its block: ``setting`` is the
-    mode's name, key and value (``Frontend.mode_of``)."""
+    mode's name, key and value (``Frontend.mode_of``). ``itself``: it is what its ``__enter__`` gives."""
 
     def __init__(
-        self, cls: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], setting: tuple[str, str, Any]
+        self,
+        cls: Callable[..., Any],
+        args: list[Any],
+        kwargs: dict[str, Any],
+        setting: tuple[str, str, Any],
+        itself: bool,
     ) -> None:
         super().__init__(cls, kwargs)
         self.args = args
         self.setting = setting
+        self.itself = itself
 
     def enter(self, tracer: Tracer) -> InertExitValue:
         name, key, value = self.setting
@@ -30,7 +36,7 @@ class ModeContextValue(InertContextValue):
         return ModeExitValue(self, before)
 
     def given(self) -> Value:
-        return self if isinstance(self.cls, type) else ConstValue(None)
+        return self if self.itself else ConstValue(None)
 
     def reconstruct(self, cg: Codegen) -> str:
         parts = [*map(cg.constant, self.args), *(f"{k}={cg.constant(v)}" for k, v in self.kwargs.items())]
@@ -59,7 +65,7 @@ class ModeObjectValue(ModeContextValue):
     """Such a manager that was made outside of captured code."""
 
     def __init__(self, manager: Value, setting: tuple[str, str, Any]) -> None:
-        super().__init__(manager.pytype, [], {}, setting)
+        super().__init__(manager.pytype, [], {}, setting, True)
         self.manager = manager
 
     def given(self) -> Value:

@@ -177,6 +177,9 @@ class TorchFrontend:
     def acts_when_made(self, cls: Callable[..., Any]) -> bool:
         return cls is torch.set_grad_enabled or not isinstance(cls, type)
 
+    def enters_as_itself(self, cls: Callable[..., Any]) -> bool:
+        return cls in autocast.CLASSES or cls in profiling.CLASSES
+
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ("device", "fast_dtype", "_enabled", "_cache_enabled") if cls in autocast.CLASSES else ()
 

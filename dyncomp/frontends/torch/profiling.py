@@ -10,6 +10,7 @@ from .library import torch
 
 _profiler = torch.autograd.profiler
 _record = _profiler.record_function
+CLASSES: tuple[type, ...] = (_record,)
 
 
 def is_profiled(_: object, expected: bool) -> bool:

@@ -109,3 +109,20 @@ def test_grad_mode_is_what_the_program_sets(f: Callable[..., Any], graphs: int |
     assert after["fallbacks"] == before["fallbacks"]
     if graphs is not None:
         assert after["graphs"] - before["graphs"] == graphs
+
+
+def test_what_blocks_give() -> None:
+    """``with torch.no_grad() as x`` gives ``None``, ``torch.autocast`` and ``record_function`` themselves."""
+
+    def function(x: Any) -> Any:
+        found = []
+        with torch.no_grad() as first, torch.autocast("cpu", dtype=torch.bfloat16) as second:
+            found.append((first, type(second)))
+        with torch.enable_grad() as first, torch.profiler.record_function("name") as second:
+            found.append((first, type(second)))
+        with torch.set_grad_enabled(False) as first, torch.inference_mode(False) as second:
+            found.append((first, second))
+        return x * 2, found
+
+    x = torch.ones(3)
+    assert dyncomp.compile(function, backend="eager")(x)[1] == function(x)[1]
