@@ -6,6 +6,8 @@ from __future__ import annotations
 from ...graph.ir import GraphBuilder, OpTable, Var
 
 _DEEPEST = 16
+_REDUCTIONS = ("reduce_any", "reduce_all")
+_JOINING = {"logical_or": any, "bitwise_or": any, "logical_and": all, "bitwise_and": all}
 
 
 def usual_truth(builder: GraphBuilder, table: OpTable, var: Var, depth: int = _DEEPEST) -> bool | None:
@@ -20,17 +22,13 @@ def usual_truth(builder: GraphBuilder, table: OpTable, var: Var, depth: int = _D
         return True
     if node.op == "not_equal" and node.inputs[0] is node.inputs[1]:
         return False
+    keeps = table[node.op].is_view or node.op in _REDUCTIONS or node.op in ("convert", "logical_not")
+    if not (keeps or node.op in _JOINING) or not var.dtype.is_bool:
+        return None
     operands = [usual_truth(builder, table, operand, depth - 1) for operand in node.inputs]
     if not operands or None in operands:
         return None
-    if table[node.op].is_view or node.op in ("reduce_any", "reduce_all"):
-        return operands[0]
-    if node.op == "convert":
-        return operands[0] if var.dtype.is_bool else None
     if node.op == "logical_not":
         return not operands[0]
-    if node.op in ("logical_or", "bitwise_or"):
-        return any(operands)
-    if node.op in ("logical_and", "bitwise_and"):
-        return all(operands)
-    return None
+    join = _JOINING.get(node.op)
+    return operands[0] if join is None else join(operands)

@@ -507,6 +507,8 @@ def called(
         tx.builder.device = tx.builder.device or CPU
         puts(tx, True)
     _check_places(opening)
+    if modes and any(ref.type.device != CPU for ref in opening.refs):
+        raise Unsupported(f"torch's {function.__name__} under autocast on a GPU")  # it is tried on the CPU
     found = _try(call, opening, tx.env.hints)
     call.tried_on = found.device
     shapes = _shapes(call, opening, found, tx.env)
