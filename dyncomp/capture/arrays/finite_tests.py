@@ -7,7 +7,8 @@ from ...graph.ir import GraphBuilder, OpTable, Var
 
 _DEEPEST = 16
 _REDUCTIONS = ("reduce_any", "reduce_all")
-_JOINING = {"logical_or": any, "bitwise_or": any, "logical_and": all, "bitwise_and": all}
+_OR = ("logical_or", "bitwise_or")
+_AND = ("logical_and", "bitwise_and")
 
 
 def usual_truth(builder: GraphBuilder, table: OpTable, var: Var, depth: int = _DEEPEST) -> bool | None:
@@ -23,12 +24,11 @@ def usual_truth(builder: GraphBuilder, table: OpTable, var: Var, depth: int = _D
     if node.op == "not_equal" and node.inputs[0] is node.inputs[1]:
         return False
     keeps = table[node.op].is_view or node.op in _REDUCTIONS or node.op in ("convert", "logical_not")
-    if not (keeps or node.op in _JOINING) or not var.dtype.is_bool:
+    if not (keeps or node.op in _OR or node.op in _AND) or not var.dtype.is_bool:
         return None
     operands = [usual_truth(builder, table, operand, depth - 1) for operand in node.inputs]
     if not operands or None in operands:
         return None
     if node.op == "logical_not":
         return not operands[0]
-    join = _JOINING.get(node.op)
-    return operands[0] if join is None else join(operands)
+    return any(operands) if node.op in _OR else all(operands)
