@@ -41,9 +41,7 @@ _KINDS = (
     ),
     BreakKind(
         "data-dependent-branch",
-        "A branch on array contents: which way it goes is known only when the graph has run. There is no "
-        "break where one side raises, or where the program asks whether there are numbers that are not "
-        "finite: the graph checks it, and the original runs where it goes the other way.",
+        "A branch on array contents: which way it goes is known only when the graph has run.",
         "Use np.where, or keep the branch: both sides are captured as graphs of their own.",
     ),
     BreakKind(

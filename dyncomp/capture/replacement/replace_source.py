@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ...graph.ir import COPY
+from ...graph.ir import COPY, GraphOutput
 from ...graph.passes.dce import may_raise
 from ...hook._hook import later
 from ...python_code.continuation import made_later
@@ -92,11 +92,15 @@ def _output_lines(cg: Codegen, compiled: Any) -> list[str]:
     refs = [value.ref for value in cg.outputs]
     readonly = [i for i, ref in enumerate(refs) if ref.readonly and not ref.writeable_outside]
     lines = [f"__g{i}.flags.writeable = False" for i in readonly if refs[i].kind == "array"]
-    visible = [out for out in compiled.graph_after.outputs if not out.hidden]
-    for i, out in enumerate(visible[: len(refs)]):
-        if compiled.gradients is None and out.view is not None and out.view.stopped:
-            lines.append(f"__g{i} = __g{i}.detach()")
+    if compiled.gradients is None:
+        visible = [out for out in compiled.graph_after.outputs if not out.hidden]
+        lines += [f"__g{i} = __g{i}.detach()" for i, out in enumerate(visible) if _is_detached(out)]
     return lines
+
+
+def _is_detached(out: GraphOutput) -> bool:
+    view = out.view
+    return view is not None and view.stopped and view.kind == "input" and not out.spent
 
 
 def _name(code: types.CodeType) -> str:
