@@ -41,7 +41,7 @@ from .policy.decision import RANK_BROKEN, RANK_COMPLETE, RANK_ORIGINAL, Plain, U
 from .policy.fallback import Fallback
 from .policy.recompilation import builtins_of, location
 from .policy.trial import trial_of
-from .replacement.codegen import Codegen
+from .replacement.codegen import Codegen, is_of_numpy
 from .replacement.endings import emit_end
 from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
@@ -301,7 +301,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
     owner = cg.owner()
     examples = tuple(
-        owner.from_numpy(example) if cg.lends(value) else example
+        owner.from_numpy(example) if owner is not None and is_of_numpy(value) else example
         for value, example in zip(tracer.inputs, _example_inputs(tracer), strict=True)
     )
     watch = (

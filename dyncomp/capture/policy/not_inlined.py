@@ -82,5 +82,10 @@ def _constant_kind(obj: object) -> Any:
     cls = type(obj)
     if cls in _TOLD_APART:
         return cls, obj
-    switches = [item for item in getattr(obj, "__dict__", {}).items() if type(item[1]) is bool]
+    if not cls.__dictoffset__:
+        return cls
+    namespace = object.__getattribute__(obj, "__dict__")  # never by a ``__getattribute__`` of the program
+    if type(namespace) is not dict:
+        return cls
+    switches = [item for item in namespace.items() if type(item[1]) is bool]
     return (cls, *switches) if switches else cls  # such as a module in training or not

@@ -135,19 +135,15 @@ class Codegen:
         """Whether NumPy's arrays are only read here, by code that NumPy would not warn in: another library's
         graph is given arrays of its own over their memory."""
         tracer, builder = self.tracer, self.tracer.builder
-        lent = [v for v in tracer.inputs if isinstance(v, ArrayValue) and _is_of_numpy(v)]
+        lent = [v for v in tracer.inputs if isinstance(v, ArrayValue) and is_of_numpy(v)]
         written = {builder.root(node.inputs[0]).name for node in builder.nodes if node.op == COPY}
         return (
             builder.device == CPU
             and not tracer.tx.assumptions & {"numpy-warnings", "numpy-errstate"}
             and all(v.source and v.ref.kind == "array" and v.ref.type.is_contiguous for v in lent)
             and not written.intersection(v.ref.var.name for v in lent)
-            and not any(map(_is_of_numpy, self.outputs))
+            and not any(map(is_of_numpy, self.outputs))
         )
-
-    def lends(self, value: object) -> bool:
-        """Whether an input is an array of NumPy's in a graph of another library's."""
-        return isinstance(value, ArrayValue) and _is_of_numpy(value) and self.owner() is not None
 
     # -- names ----------------------------------------------------------------------------------
     def fresh(self, prefix: str = "t") -> str:
@@ -574,5 +570,6 @@ def _parameter_names(code: types.CodeType) -> list[str]:
     return names
 
 
-def _is_of_numpy(value: ArrayValue) -> bool:
-    return value.ref.frontend == "numpy" and value.ref.kind != "python"
+def is_of_numpy(value: object) -> bool:
+    """Whether it is an array of NumPy's (``Codegen.owner``), not a Python number."""
+    return isinstance(value, ArrayValue) and value.ref.frontend == "numpy" and value.ref.kind != "python"

@@ -7,6 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from ...frontends.base import ArrayOwner
 from ...graph.ir import COPY, GraphOutput
 from ...graph.passes.dce import may_raise
 from ...hook._hook import later
@@ -20,7 +21,7 @@ from ..random.states import put_back
 from ..values.drawn import DrawnArrayValue
 from ..values.number import NumberValue
 from .assembly import assemble_function
-from .codegen import Codegen
+from .codegen import Codegen, is_of_numpy
 from .reads import read_at_once
 from .release import release_dead
 
@@ -108,7 +109,8 @@ def _name(code: types.CodeType) -> str:
 
 
 def _graph_line(cg: Codegen, graph_call: object) -> str:
-    args = [_input_text(cg, value) for value in cg.tracer.inputs]
+    owner = cg.owner()
+    args = [_input_text(cg, value, owner) for value in cg.tracer.inputs]
     args += [cg.number(s) if isinstance(s, NumberValue) else cg.load(s) for s in cg.tracer.integers]
     call = f"{_graph_constant(cg, graph_call)}({', '.join(args)})"
     names = [f"__g{i}" for i in range(len(cg.outputs))]
@@ -145,11 +147,11 @@ class Stale(Exception):
     """An assumption about an integer that compiled code computed does not hold: the original runs."""
 
 
-def _input_text(cg: Codegen, value: Any) -> str:
+def _input_text(cg: Codegen, value: Any, owner: ArrayOwner | None) -> str:
     if isinstance(value, DrawnArrayValue):
         return cg.drawn(value.draw)
-    if cg.lends(value):
-        return f"{cg.constant(cg.owner().from_numpy)}({cg.load(value.source)})"
+    if owner is not None and is_of_numpy(value):
+        return f"{cg.constant(owner.from_numpy)}({cg.load(value.source)})"
     return cg.load(value.source) if value.source is not None else cg.number(value)
 
 

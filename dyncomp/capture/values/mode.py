@@ -21,7 +21,7 @@ class ModeContextValue(InertContextValue):
         args: list[Any],
         kwargs: dict[str, Any],
         setting: tuple[str, str, Any],
-        itself: bool,
+        itself: bool = False,
     ) -> None:
         super().__init__(cls, kwargs)
         self.args = args
@@ -65,7 +65,7 @@ class ModeObjectValue(ModeContextValue):
     """Such a manager that was made outside of captured code."""
 
     def __init__(self, manager: Value, setting: tuple[str, str, Any]) -> None:
-        super().__init__(manager.pytype, [], {}, setting, True)
+        super().__init__(manager.pytype, [], {}, setting)
         self.manager = manager
 
     def given(self) -> Value:

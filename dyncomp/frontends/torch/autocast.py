@@ -4,7 +4,7 @@ The policies are those of ATen/autocast_mode.h by name. They are torch's lists o
 which are several ops (``linear``, ``cross_entropy``…). So they stand here and not in rows, and a test
 compares them with torch's dispatcher. Functions that a row names need no mention: they have the policy of
 that one of them which has one. Another function that is in no list may call some that have policies: torch
-itself runs it where autocast is on (``calls.routines_in_modes``), or it is not captured. The mode is the
+itself runs it where autocast is on (``calls.routine_in_modes``), or it is not captured. The mode is the
 library's own where the captured code is entered (a guard compares it), and what blocks of the captured code
 set (``TraceContext.modes``).
 """
@@ -12,6 +12,7 @@ set (``TraceContext.modes``).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
@@ -163,9 +164,9 @@ def set_to(modes: Modes) -> AbstractContextManager[Any]:
 
 # -- rules ------------------------------------------------------------------------------------
 @functools.lru_cache(maxsize=4096)
-def under_autocast(rule: Rule, name: str, whole: Rule | None = None) -> Rule:
-    """``rule`` for the function ``name``, with operands as autocast gives them. ``whole``: its rule where it
-    is in no list, as a call of torch that finds the mode on."""
+def under_autocast(rule: Rule, name: str, whole: Callable[[Any], Rule | None], function: Any = None) -> Rule:
+    """``rule`` for the function ``name``, with operands as autocast gives them. ``whole(function)``: its rule
+    where it is in no list, as a call of torch that finds the mode on."""
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def cast(tx: TraceContext, *args: object, **kwargs: object) -> Any:
@@ -183,9 +184,10 @@ def under_autocast(rule: Rule, name: str, whole: Rule | None = None) -> Rule:
         try:
             wanted = _wanted(name, kind, lower, args, kwargs)
         except Unsupported:
-            if whole is None:
+            found = whole(function)
+            if found is None:
                 raise
-            return whole(tx, *args, **kwargs)
+            return found(tx, *args, **kwargs)
         if wanted is None:
             return rule(tx, *args, **kwargs)
         args, kwargs = _cast(tx, [args, kwargs], wanted)

@@ -9,6 +9,7 @@ original program runs.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -615,10 +616,15 @@ def either(first: Rule, second: Rule) -> Rule:
     return rule
 
 
-def routines_in_modes() -> dict[Any, Rule]:
-    """Rules of functions for which autocast has no policy, though it may have for others that they call."""
-    found = map(resolve, (*FUNCTIONS, *COMPOSED))
-    return {function: routine(function, in_modes=True) for function in found if function is not None}
+@functools.cache
+def _called_whole() -> frozenset[Any]:
+    return frozenset(map(resolve, (*FUNCTIONS, *COMPOSED))) - {None}
+
+
+def routine_in_modes(function: Any) -> Rule | None:
+    """The rule of a function for which autocast has no policy, though it may have for others that it calls;
+    ``None`` of what is no routine."""
+    return routine(function, in_modes=True) if function in _called_whole() else None
 
 
 def add_routines(table: RuleTable) -> None:

@@ -30,7 +30,7 @@ from . import (
     transformer,
 )
 from .autograd_functions import implementation
-from .calls import add_routines, routines_in_modes
+from .calls import add_routines, routine_in_modes
 from .gradients import under_autograd
 from .library import torch
 from .owner import OWNER
@@ -102,10 +102,6 @@ class TorchFrontend:
         add_routines(collected)
         return collected
 
-    @cached_property
-    def whole(self) -> dict[Any, Rule]:
-        return routines_in_modes()
-
     def describe(self, obj: object) -> ArrayFacts:
         return torch_facts.describe(obj)
 
@@ -117,7 +113,7 @@ class TorchFrontend:
         if rule is not None and getattr(fn, "__module__", "").startswith(__package__):
             return rule  # what functions that stand in for torch's are made of
         rule = complex_numbers.function_rule(rule, fn) or operators.rule_of(fn)
-        return None if rule is None else _wrapped(rule, getattr(fn, "__name__", ""), self.whole.get(fn))
+        return None if rule is None else _wrapped(rule, getattr(fn, "__name__", ""), fn)
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
         rule = complex_numbers.method_rule(self.rules.methods.get(name), name)
@@ -213,8 +209,8 @@ class TorchFrontend:
         return issubclass(type(obj), _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size
 
 
-def _wrapped(rule: Rule, name: str, whole: Rule | None = None) -> Rule:
-    cast = autocast.under_autocast(rule, name, whole)
+def _wrapped(rule: Rule, name: str, function: Any = None) -> Rule:
+    cast = autocast.under_autocast(rule, name, routine_in_modes, function)
     return under_autograd(_of_machine_integers(placed(cast, name)), name)
 
 

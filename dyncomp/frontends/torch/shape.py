@@ -610,7 +610,7 @@ def data(tx: TraceContext, self: object) -> ArrayRef:
     view = detach(tx, x)
     tx.builder.unheard_views.add(view.var.name)
     if not is_on(tx) or x.dtype.is_integer or x.dtype.is_bool:
-        return replace(view, part=(x, "data")) if _may_require(tx, x) else view
+        return view if view.part is None else replace(view, part=(x, "data"))
     tx.builder.seen_as_views[view.var.name] = x.var.name
     return replace(view, part=(x, "data"))
 
