@@ -26,6 +26,7 @@ from .hook import _hook
 from .options import Options, make_options
 from .pickling import reduce_function
 from .scalar_loops.maker import native_maker
+from .warm_start.store import EntryStore, may_store
 
 if TYPE_CHECKING:
     from .frontends.torch.modules import ModuleClasses
@@ -82,6 +83,7 @@ class _Session:
         config.should_capture = hook_should_capture
         config.reduce = functools.partial(reduce_function, rebuild=recompiled, fill=complete)
         config.make_native = native_maker(options)
+        config.stored = EntryStore(options) if may_store(options) else None
         self.configs.add(config)
         return config
 

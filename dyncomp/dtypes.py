@@ -29,7 +29,7 @@ class DType:
         return f"dtypes.{self.name}" if self.name != "bool" else "dtypes.bool_"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _interned, (self.name,)
+        return by_name, (self.name,)
 
     @property
     def bits(self) -> int:
@@ -114,7 +114,8 @@ FLOATS = tuple(d for d in ALL if d.is_float)
 BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
 
 
-def _interned(name: str) -> DType:
+def by_name(name: str) -> DType:
+    """The element type of that name; ``KeyError`` if there is none."""
     return BY_NAME[name]
 
 

@@ -56,6 +56,8 @@ class Options:
     ``random``: ``"library"``: arrays of random numbers are drawn by their library, the very numbers that the
     original draws; ``"fused"``: on CPUs PyTorch's uniform numbers, and what is made of them, are drawn in
     kernels: other numbers (:mod:`dyncomp.frontends.torch.random_bits`).
+    ``warm_start``: keep captured functions on disk, guards and all, and use what an earlier process left there
+    (:mod:`dyncomp.warm_start`).
     ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
     error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
@@ -91,6 +93,7 @@ class Options:
     strict: bool = False
     capture_plain: bool = False
     cache: bool = True
+    warm_start: bool = True
 
     def key(self) -> tuple[Any, ...]:
         """What of the options changes generated code, as a hashable, serialisable tuple."""
@@ -107,6 +110,7 @@ _NOT_IN_KEY = frozenset(
         "cache_bytes",
         "debug_verify",
         "cache",
+        "warm_start",
         "native_loops",
         "native_loop_us",
         "measure",
@@ -137,6 +141,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "keep_packed": lambda text: text not in ("", "0"),
     "strict": lambda text: text not in ("", "0"),
     "cache": lambda text: text not in ("", "0"),
+    "warm_start": lambda text: text not in ("", "0"),
 }
 
 

@@ -80,7 +80,8 @@ class Compiled:
     ``call(*inputs, *integers)`` returns the visible outputs: the bare value where there is one, else a
     tuple (``()`` for none). ``graph_before`` is as captured, ``graph_after`` as the backend got it.
     ``artifact``: what the backend returned (for the inductor: kernels, source, plan). ``seconds`` and
-    ``nodes``: the time of each pass and how many nodes there were after it.
+    ``nodes``: the time of each pass and how many nodes there were after it. ``owner``: of the arrays;
+    ``heard``: the inputs of which it is told that they were written.
     """
 
     call: Callable[..., Any]
@@ -94,6 +95,8 @@ class Compiled:
     on_status: Any = None
     runner: Runner | None = None
     gradients: GradientPair | None = None
+    owner: ArrayOwner | None = None
+    heard: tuple[int, ...] = ()
 
     def describe(self) -> str:
         """Passes with node counts and milliseconds, one line each."""
@@ -346,7 +349,7 @@ def _compile(
             graph = expand(functionalize(graph, table), table)
         examples = example_inputs if owner is None else [owner.to_numpy(x) for x in example_inputs]
         _run_custom(options.backend, graph, examples, compiled)
-        compiled.call = _report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))
+        compiled.call = report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))
         return compiled
     compiled.examples = example_inputs
     compiled.on_status = on_status
@@ -360,7 +363,8 @@ def _compile(
     finally:
         compiled.examples = ()
         compiled.runner = None
-    compiled.call = _report_writes(compiled.call, owner, _heard(compiled.graph_after))
+    compiled.owner, compiled.heard = owner, _heard(compiled.graph_after)
+    compiled.call = report_writes(compiled.call, owner, compiled.heard)
     return compiled
 
 
@@ -397,7 +401,7 @@ def _heard(graph: Graph) -> tuple[int, ...]:
     return tuple(index for index, _ in graph.mutations if not graph.inputs[index].unheard)
 
 
-def _report_writes(
+def report_writes(
     call: Callable[..., Any], owner: ArrayOwner | None, written: tuple[int, ...]
 ) -> Callable[..., Any]:
     """``call``, telling the owner which of its arrays were written."""

@@ -18,6 +18,8 @@ settings.load_profile("random" if os.environ.get("DYNCOMP_RANDOM") == "1" else "
 
 # What dyncomp itself does wrong fails a test, though the program would go on as plain Python.
 os.environ.setdefault("DYNCOMP_STRICT", "1")
+# Tests see captures; what is on disk is for the tests of ``warm_start``.
+os.environ.setdefault("DYNCOMP_WARM_START", "0")
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +35,9 @@ def what_earlier_modules_left_is_not_looked_at_again():
     """``dyncomp.reset()`` collects garbage, which takes seconds with what hundreds of test modules keep."""
     gc.collect()
     gc.freeze()
+
+
+if os.environ.get("ROUND_TRIP") == "1":
+    from .round_trip import use_stored_entries
+
+    use_stored_entries()

@@ -22,8 +22,8 @@ from .elf import damage as damage_of_library
 log = logging.getLogger("dyncomp.codecache")
 
 FORMAT = "v1"
-# What is beside the kernels: measured choices, what compilers say of themselves.
-BESIDE = ("choices", "compilers")
+# What is beside the kernels: measured choices, what compilers say of themselves, entries.
+BESIDE = ("choices", "compilers", "entries")
 _MAGIC = b"DYNCOMP2"
 _FOOTER_BYTES = 32 + len(_MAGIC)
 _BUILD = ".build-"

@@ -80,6 +80,10 @@ class KernelCache:
         """The library of one translation unit, where it is there."""
         return self._on_hand(kernel_key(source, toolchain))
 
+    def at(self, key: str) -> Library | None:
+        """The library of that key, where it is there."""
+        return self._on_hand(key)
+
     def load_many(
         self, sources: Sequence[str], toolchain: Toolchain | None = None, runner: Runner | None = None
     ) -> list[Library]:
@@ -94,6 +98,10 @@ class KernelCache:
 
     def path_of(self, key: str) -> Path:
         return _path_in(self.directory, key)
+
+    def folder(self) -> Folder:
+        """Where everything is written."""
+        return self._folder(self.directory)
 
     def evict(self) -> int:
         """Delete the files used longest ago until four fifths of ``limit`` are left; the bytes deleted."""

@@ -26,6 +26,7 @@ from .decisions import Decisions, Restart
 from .entries.config import CaptureConfig
 from .entries.floating import Watch
 from .entries.records import EntryRecord
+from .entries.stored import Captured
 from .environment import frame_readers
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
@@ -36,7 +37,7 @@ from .guards.source import ConstSource
 from .loops.scalar_loop_gates import gated_original
 from .objects.class_names import module_of, shares_namespace
 from .policy.captured import calls_python, is_worth_compiling, refuse_idle
-from .policy.decide import after_error, decide, note_kept, note_left
+from .policy.decide import after_error, decide, note_found, note_kept, note_left
 from .policy.decision import RANK_BROKEN, RANK_COMPLETE, RANK_ORIGINAL, Plain, Until
 from .policy.fallback import Fallback
 from .policy.recompilation import builtins_of, location
@@ -91,6 +92,10 @@ def _new_entry(
     decision = decide(function, args, config)
     if isinstance(decision, Plain):
         return _left_plain(code, config, decision)
+    if config.stored is not None:
+        found = config.stored.find(function, args, config)
+        if found is not None:
+            return _use(found, code, config, decision.missed)
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, decision.missed)
@@ -102,13 +107,25 @@ def _new_entry(
             attempt.tracer.close()
 
 
+def _use(
+    found: tuple[_hook.Entry, EntryRecord], code: types.CodeType, config: CaptureConfig, missed: str
+) -> _hook.Entry:
+    """An entry from disk, as if it had been captured."""
+    entry, record = found
+    record.missed, record.from_disk = missed, True
+    note_found(code, config, record)
+    config.records.add_entry(record)
+    config.records.counters["from_disk"] += 1
+    return entry
+
+
 def _try_to_capture(
     function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, missed: str
 ) -> _hook.Entry | None:
     code = function.__code__
     start = time.perf_counter()
     try:
-        entry, record = _capture(function, args, config, attempt)
+        captured = _capture(function, args, config, attempt)
     except _THE_USERS:
         raise
     except Exception as error:
@@ -118,10 +135,13 @@ def _try_to_capture(
         if plain.until is Until.FOREVER:
             _hook.clear(code, config)
         return _left_plain(code, config, plain)
+    entry, record = captured.entry, captured.record
     record.missed = missed
     record.seconds = time.perf_counter() - start
     note_kept(code, config, entry, record)
     config.records.add_entry(record)
+    if config.stored is not None and attempt.tracer is not None and attempt.tracer.may_be_stored:
+        config.stored.keep(captured, config)
     return entry
 
 
@@ -167,7 +187,7 @@ def _original_for_inputs(
 
 def _capture(
     function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt
-) -> tuple[_hook.Entry, EntryRecord]:
+) -> Captured:
     decisions = Decisions(breaks=dict(config.failed_checks))
     code = function.__code__
     executed = 0
@@ -180,18 +200,16 @@ def _capture(
             if config.function_of(code) is code and not config.is_loop_body(code):
                 frame_readers.refuse_root(tracer, function, args)
             end = machine.run_root(tracer, frame)
-            entry, record = _finish(tracer, end, function, args)
-            record.restarts = restarts
-            record.executed = executed + tracer.instructions
-            return entry, record
+            captured = _finish(tracer, end, function, args)
+            captured.record.restarts = restarts
+            captured.record.executed = executed + tracer.instructions
+            return captured
         except Restart:
             executed += tracer.instructions
     raise Skip(f"capture did not settle after {MAX_ATTEMPTS} attempts")
 
 
-def _finish(
-    tracer: Tracer, end: End, function: types.FunctionType, args: tuple[Any, ...]
-) -> tuple[_hook.Entry, EntryRecord]:
+def _finish(tracer: Tracer, end: End, function: types.FunctionType, args: tuple[Any, ...]) -> Captured:
     code = function.__code__
     changed = [v.ref.var.name for v in tracer.mutated if isinstance(v, ArrayValue)]
     mutated = _mutated_inputs(tracer).union(changed)
@@ -232,7 +250,7 @@ def _finish(
             breaks,
             instructions=tracer.instructions,
         )
-        return _hook.Entry(program, payload=record), record
+        return Captured(function, args, _hook.Entry(program, payload=record), record)
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
     fallback = Fallback(tracer.config, code, tracer.breaks_are_errors, tuple(tracer.presumed))
     replacement, text = build_function(cg, compiled, code, fallback)
@@ -249,6 +267,7 @@ def _finish(
     )
     needs_hook = calls_python(end)
     broken = not isinstance(end, ReturnEnd)
+    trial = trial_of(tracer.config, code, broken, tracer.builder.nodes)
     entry = _hook.Entry(
         program,
         replacement,
@@ -256,9 +275,10 @@ def _finish(
         payload=record,
         rank=rank,
         moves=broken,
-        trial=trial_of(tracer.config, code, broken, tracer.builder.nodes),
+        trial=trial,
     )
-    return entry, record
+    kind = "" if trial is None else type(trial).__name__
+    return Captured(function, args, entry, record, cg.own, cg.plain, cg.reads, broken, kind)
 
 
 def _refuse_error_modes(tracer: Tracer) -> None:
@@ -305,7 +325,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
         for value, example in zip(tracer.inputs, _example_inputs(tracer), strict=True)
     )
     watch = (
-        Watch(graph, tracer.config.table, "numpy-warnings" in tracer.tx.assumptions)
+        Watch.of(graph, tracer.config.table, "numpy-warnings" in tracer.tx.assumptions)
         if owner is None
         else None
     )

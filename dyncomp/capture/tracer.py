@@ -72,6 +72,7 @@ class Tracer:
         self.tx.recorded = decisions.recorded
         self.tx.fused_random = config.options.random == "fused"
         self.guards: list[Guard] = []
+        self.may_be_stored = True  # nothing of the program was run whose results are taken for constants
         self._guard_keys: set[Any] = set()
         # by id: the guard, and the instruction that asked for it
         self.guard_places: dict[int, tuple[Guard, types.CodeType, int]] = {}

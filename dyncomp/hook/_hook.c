@@ -433,7 +433,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in hook/__init__.py too. */
-#define INTERFACE_VERSION 8
+#define INTERFACE_VERSION 9
 
 static int
 module_exec(PyObject *module)

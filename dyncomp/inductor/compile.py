@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..build.kernel_cache import open_cache
 from ..build.library import Library, load_vector_math
-from ..build.toolchain import Runner, find_toolchain
+from ..build.toolchain import Runner, Toolchain, find_toolchain
 from ..comments import in_comment
 from ..dataclass import dataclass, field
 from ..device import CPU
@@ -31,7 +31,7 @@ from .fusion.prologue import fuse_prologues
 from .fusion.row_groups import fuse_row_groups
 from .fusion.transposed_convolutions import as_convolutions
 from .halves import Halves, halves_of
-from .launch import LaunchPlan, PyCallStep, TensorOwner, build
+from .launch import LaunchPlan, PyCallStep, build, tensor_owner
 from .loops.loop_ir import Kernel
 from .loops.loop_text import kernel_text
 from .loops.loop_verify import verify_kernel
@@ -61,7 +61,7 @@ class CompiledArtifact:
 
     ``call(*inputs, *integers)``: the visible outputs (the bare value where there is one). ``kernels``: the
     distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass. ``tier``: which build runs,
-    where one came first that was built quickly. ``form``: the one that was measured to be the fastest.
+    where one came first that was built quickly. ``built``: what builds the best one. ``form``: the one that was measured to be the fastest.
     """
 
     call: Callable[..., Any]
@@ -74,6 +74,7 @@ class CompiledArtifact:
     temp_bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     tier: Tier | None = None
+    built: Toolchain | None = None
     form: Form = DEFAULT
     halves: Halves | None = None  # of a graph with gradients
 
@@ -183,6 +184,7 @@ def compile_graph(
         maker.graph, made.call, made.planned, made.memory, made.source, made.items, timed.seconds
     )
     artifact.tier = made.first.tier if made.first is not None else None
+    artifact.built = made.first.toolchain if made.first is not None else None
     artifact.form = made.form
     artifact.halves = maker.halves
     return artifact
@@ -341,14 +343,6 @@ def _compile_for_device(
         ),
     )
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
-
-
-def tensor_owner(owner: ArrayOwner | None) -> TensorOwner | None:
-    """The launcher's form of a frontend's ``ArrayOwner``."""
-    if owner is None:
-        return None
-    functions = (owner.describe, owner.empty, owner.as_strided)
-    return TensorOwner(owner.type, *functions, to_numpy=owner.to_numpy, taken=owner.taken)
 
 
 def _artifact(

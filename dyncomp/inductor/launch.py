@@ -15,7 +15,7 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 from importlib import resources
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dyncomp.build.library import Library
 from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
+
+if TYPE_CHECKING:
+    from dyncomp.frontends.base import ArrayOwner
 
 
 @functools.cache
@@ -228,6 +231,14 @@ class LaunchPlan:
 _INPUT_KINDS = ("array", "float", "complex", "bool", "int", "symint", "object")
 _SYMBOL_KINDS = ("value", "shape", "stride")
 _OUTPUT_KINDS = ("array", "numpy_scalar", "python_scalar")
+
+
+def tensor_owner(owner: ArrayOwner | None) -> TensorOwner | None:
+    """The launcher's form of a frontend's ``ArrayOwner``."""
+    if owner is None:
+        return None
+    functions = (owner.describe, owner.empty, owner.as_strided)
+    return TensorOwner(owner.type, *functions, to_numpy=owner.to_numpy, taken=owner.taken)
 
 
 def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledGraph:

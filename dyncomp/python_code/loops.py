@@ -75,7 +75,8 @@ class LoopBody:
 
     ``args`` have the kinds "item", "stack" (``key``: slot of the outer stack, 0 = bottom) and "local". A
     function of ``code`` needs a closure of cells for ``freevars`` in that order. ``pops[k]`` is how many
-    values of the outer stack the body took off before exit k.
+    values of the outer stack the body took off before exit k. ``bound`` and ``start`` are as given to
+    :func:`make_loop_body`.
     """
 
     canonical: CanonicalCode
@@ -90,6 +91,8 @@ class LoopBody:
     may_return: bool
     on_error: tuple[str, ...]
     guarded: bool
+    bound: frozenset[str]
+    start: int
 
     @cached_property
     def code(self) -> CodeType:
@@ -187,6 +190,8 @@ def make_loop_body(
         may_return=may_return,
         on_error=variables.on_error,
         guarded=variables.guarded,
+        bound=frozenset(bound),
+        start=start,
     )
 
 

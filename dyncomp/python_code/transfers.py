@@ -31,12 +31,16 @@ def line_loc(line: int) -> Loc:
 
 def pass_on(cache: dict[Any, Any], frame: Any) -> Any:
     """A function that calls its first argument with the others, from a frame that looks like ``frame``."""
-    key = ("pass on", id(frame.raw_code), frame.current)
+    loc = frame.code.instructions[frame.current].loc
+    return pass_on_at(cache, frame.raw_code, frame.current, line_loc(frame.loc.line) if None in loc else loc)
+
+
+def pass_on_at(cache: dict[Any, Any], raw: types.CodeType, index: int, loc: Loc) -> Any:
+    """The same for a frame of ``raw`` at instruction ``index``, which is at ``loc``."""
+    key = ("pass on", id(raw), index)
     found = cache.get(key)
     if found is None:
-        loc = frame.code.instructions[frame.current].loc
-        loc = line_loc(frame.loc.line) if None in loc else loc
-        found = cache[key] = (_make(frame.raw_code, loc), frame.raw_code)
+        found = cache[key] = (_make(raw, loc), raw, index, loc)
     return found[0]
 
 

@@ -19,6 +19,7 @@ def constant_result(
 ) -> Value:
     """The value of the result, called for at most once per capture and equal arguments."""
     tracer.take_direct()
+    tracer.may_be_stored = False
     given = [_object_of(tracer, function, v) for v in args]
     named = {k: _object_of(tracer, function, v) for k, v in kwargs.items()}
     made = tracer.decisions.constant_results

@@ -24,6 +24,9 @@ class Substitutes:
             # readers take the dict as it is: it is replaced, never changed
             self._by_callable = {**self._by_callable, target: function}
 
+    def __bool__(self) -> bool:
+        return bool(self._by_callable)
+
     def find(self, target: object) -> types.FunctionType | None:
         """What the user registered for a callable."""
         try:

@@ -28,6 +28,7 @@ from .records import Records
 
 if TYPE_CHECKING:
     from ...frontends.torch.modules import ModuleClasses
+    from .stored import StoredEntries
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.
@@ -99,6 +100,7 @@ class CaptureConfig(_hook.HookConfig):
         self.records = records
         self.substitutes = substitutes if substitutes is not None else Substitutes()
         self._find_frontends = frontends
+        self.stored: StoredEntries | None = None  # entries on disk
         self.reduce: Callable[[Any], Any] | None = None  # how compiled functions are pickled
         self.module_classes: ModuleClasses | None = None  # of the modules compiled with it
         self._states: dict[types.CodeType, FrameState] = {}
@@ -225,6 +227,10 @@ class CaptureConfig(_hook.HookConfig):
         while id(code) in self._pieces:
             code = self._pieces[id(code)][1]
         return code
+
+    def owner_of(self, piece: types.CodeType) -> types.CodeType:
+        """What ``piece`` is a continuation of, or the body of a loop of."""
+        return self._pieces[id(piece)][1]
 
     def count_capture(self, code: types.CodeType, change: int = 1) -> None:
         """Another form of ``code`` is kept, or one less."""

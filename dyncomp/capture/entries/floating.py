@@ -13,11 +13,11 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...dataclass import dataclass
-from ...graph.ir import Graph
+from ...graph.ir import Graph, Loc
 from ...hook import _hook
 from ...prims.opdef import OpDef
 
@@ -35,6 +35,9 @@ _MOST_NOTED = 64
 _ASKS = frozenset(("geterr", "geterrobj", "geterrcall", "_extobj_contextvar"))
 
 _waiting = threading.local()
+
+# an operation: the op, where the program has it, the errors that it usually and that it seldom makes
+Place = tuple[str, Loc, tuple[str, ...], tuple[str, ...]]
 
 
 class FloatingPointRerun(Exception):
@@ -54,19 +57,24 @@ class _Shown:
 class Watch:
     """What is told of floating-point errors in the launches of one captured graph."""
 
-    def __init__(self, graph: Graph, table: Mapping[str, OpDef], strict: bool = False) -> None:
+    def __init__(self, places: Iterable[Place], strict: bool = False) -> None:
         """``strict``: Python code of NumPy's warns of what is invalid in the graph, whatever the modes."""
+        self.places = list(places)
         self.strict = strict
         self.armed = False  # set when the graph serves: what is tried while it is compiled counts for nothing
         # an exception in the middle of writes could not be taken back
         self.saves = any(entry[0] == "error" for entry in warnings.filters)
         self.always = 0  # flags of what was computed once
-        self._places = [(node.op, node.loc) for node in graph.nodes if node.loc is not None]
-        self._table = table
         self._seen = 0
         self._times = 0
         self._noted: dict[_Shown, None] = {}
         self._filters: Any = None
+
+    @classmethod
+    def of(cls, graph: Graph, table: Mapping[str, OpDef], strict: bool) -> Watch:
+        rows = [(n.op, n.loc, table.get(n.op)) for n in graph.nodes if n.loc is not None]
+        errors = [(tuple(row.errors), tuple(row.rare_errors)) if row else ((), ()) for _, _, row in rows]
+        return cls([(op, loc, *found) for (op, loc, _), found in zip(rows, errors)], strict)
 
     def __call__(self, flags: int, written: bool) -> bool:
         """Raises :class:`FloatingPointRerun` if the original is to run. ``written``: that is too late;
@@ -113,11 +121,11 @@ class Watch:
     def _warn(self, flags: int) -> None:
         """What was written cannot be taken back: say what NumPy would, of the likeliest operation."""
         for flag, (error, start) in _KINDS.items():
-            if not flag & flags or not self._places:
+            if not flag & flags or not self.places:
                 continue
-            likely = [place for place in self._places if error in self._table[place[0]].errors]
-            rare = [place for place in self._places if error in self._table[place[0]].rare_errors]
-            op, loc = (likely or rare or self._places)[0]
+            likely = [place for place in self.places if error in place[2]]
+            rare = [place for place in self.places if error in place[3]]
+            op, loc, _, _ = (likely or rare or self.places)[0]
             namespace = _namespace_in(loc.file)
             module = _module_of(namespace)
             text = f"{start} encountered in {_NAMES.get(op, op)}"

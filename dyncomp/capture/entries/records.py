@@ -35,6 +35,11 @@ class EntryRecord:
     bytes: int = 0
     fallback: Any = None  # counts the calls whose graph raised, see policy/fallback.py
     resting: str = ""  # why the original runs at once, or did
+    from_disk: bool = False
+
+    @property
+    def has_graph(self) -> bool:
+        return self.graph is not None
 
 
 @dataclass
@@ -54,7 +59,7 @@ class Records:
     def add_entry(self, entry: EntryRecord) -> None:
         self.entries.append(entry)
         self.counters["captured"] += 1
-        if entry.graph is not None:
+        if entry.has_graph:
             self.counters["graphs"] += 1
         if entry.missed:
             self.counters["recompiles"] += 1

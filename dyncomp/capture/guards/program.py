@@ -412,6 +412,17 @@ _CHECKS: dict[str, Callable[[Lowering, Any], None]] = {
 
 def lower_guards(guards: Iterable[Any], outputs: Sequence[src.Source]) -> _hook.GuardProgram:
     """The C program for ``guards`` (without equal repetitions) and ``outputs``."""
+    low, kept, registers = lower_all(guards, outputs)
+    try:
+        return _hook.GuardProgram(low.instructions, len(low.registers), tuple(kept), registers)
+    except (ValueError, TypeError) as error:
+        raise GuardRefused(str(error)) from error
+
+
+def lower_all(
+    guards: Iterable[Any], outputs: Sequence[src.Source]
+) -> tuple[Lowering, list[Guard], list[int]]:
+    """The instructions, the guards without equal repetitions, and the registers of ``outputs``."""
     low = Lowering()
     kept: list[Any] = []
     seen: set[tuple[Any, ...]] = set()
@@ -429,11 +440,7 @@ def lower_guards(guards: Iterable[Any], outputs: Sequence[src.Source]) -> _hook.
         seen.add(key)
         kept.append(guard)
     low.guard = -1
-    registers = [low.read(source) for source in outputs]
-    try:
-        return _hook.GuardProgram(low.instructions, len(low.registers), tuple(kept), registers)
-    except (ValueError, TypeError) as error:
-        raise GuardRefused(str(error)) from error
+    return low, kept, [low.read(source) for source in outputs]
 
 
 def _identity(instruction: Instruction) -> tuple[Any, ...]:

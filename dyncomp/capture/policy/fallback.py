@@ -47,8 +47,8 @@ class Fallback:
         breaks_are_errors: bool,
         presumed: tuple[tuple[weakref.ref[types.CodeType], int], ...] = (),
     ) -> None:
-        self._presumed = presumed  # jumps that the graph checks to go as they usually do
-        self._may_break = not breaks_are_errors
+        self.presumed = presumed  # jumps that the graph checks to go as they usually do
+        self.may_break = not breaks_are_errors
         self._config = weakref.ref(config)
         self._code = code
         self._records = config.records
@@ -86,19 +86,20 @@ class Fallback:
 
     def _breaks_next_time(self, entry: _hook.Entry) -> bool:
         """Whether the entry is dropped, to be captured again with a break where its assumption fails."""
-        graph, config = entry.payload.graph, self._config()
-        if graph is None or config is None or not self._may_break:
-            return False
+        record, config = entry.payload, self._config()
+        if record.from_disk or not record.has_graph or config is None or not self.may_break:
+            return False  # graphs that assume something of the data are not stored
+        graph = record.graph
         failed, graph.env.failed = graph.env.failed, None
         instruction = None if failed is None else graph.env.instructions.get(failed.key)
-        if instruction is None and (failed is not None or not self._presumed):
+        if instruction is None and (failed is not None or not self.presumed):
             return False
         self._wrong_guesses += 1
         held_once = self._wrong_guesses <= entry.hits
         if held_once and self._wrong_guesses < max(_ENOUGH, entry.hits / _OFTEN):
             return False
         if instruction is None:  # it is not known which of the jumps goes otherwise, or whether one does
-            found = {(code, index) for ref, index in self._presumed if (code := ref()) is not None}
+            found = {(code, index) for ref, index in self.presumed if (code := ref()) is not None}
             reason = "there are numbers that are not finite, or the graph raises for another reason"
             config.unusual.update(found)
         else:

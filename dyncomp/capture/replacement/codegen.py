@@ -98,6 +98,9 @@ class Codegen:
         self.originals: dict[tuple[type, str], Any] = {}  # the objects that literals in the source stand for
         self.prelude: list[str] = []
         self.body: list[tuple[str, Loc]] = []
+        self.own: list[object] = []  # containers among the constants that are no objects of the program
+        self.plain: list[tuple[Any, types.CodeType]] = []  # continuations in plain Python, and of what
+        self.reads: tuple[Any, list[Source]] | None = None  # the program that reads many values, and which
         self.outputs: list[ArrayValue] = []
         self._memo: dict[int, str] = {}
         self._kept: list[Value] = []
@@ -157,7 +160,7 @@ class Codegen:
             if self.originals.setdefault((type(obj), text), obj) is obj:
                 return text if not isinstance(obj, (int, float)) or obj >= 0 else f"({text})"
         if type(obj) is str and _would_be_interned(obj):
-            return f"{self.constant([obj])}[0]"
+            return f"{self.own_constant([obj])}[0]"
         name = self._constant_names.get(id(obj))
         if name is None:
             label = getattr(obj, "__name__", type(obj).__name__)
@@ -166,6 +169,11 @@ class Codegen:
             self._constant_names[id(obj)] = name
             self.constants[name] = obj
         return name
+
+    def own_constant(self, obj: object) -> str:
+        """:meth:`constant` of a container that was made for this function."""
+        self.own.append(obj)
+        return self.constant(obj)
 
     def line(self, text: str, transfer: bool = False) -> None:
         """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``)."""
@@ -228,7 +236,7 @@ class Codegen:
         end = end_of_constants(values, start)
         if end > start:
             objects = many_constants(values[start:end])
-            first = None if objects is None else f"*{self.constant(objects)}"
+            first = None if objects is None else f"*{self.own_constant(objects)}"
         else:
             end = end_of_items(values, start, self.is_built)
             first = self._slice(values[start].source, end - start)
@@ -251,7 +259,7 @@ class Codegen:
         """The display of a dict with these keys and values."""
         objects = many_constants(list(entries.values()))
         if objects is not None:
-            return f"{{**{self.constant(dict(zip(entries, objects)))}}}"
+            return f"{{**{self.own_constant(dict(zip(entries, objects)))}}}"
         pairs = [f"{self.constant(key)}: {self.value(value)}" for key, value in entries.items()]
         return f"{{{', '.join(pairs)}}}"
 

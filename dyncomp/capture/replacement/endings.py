@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
-from ...hook import _hook
 from ...hook._hook import later, run
 from ...python_code.cells import in_place_of_cells
 from ...python_code.continuation import PlaceToResume
@@ -19,7 +17,6 @@ from ...python_code.loops import Loop, LoopBody, make_loop_driver
 from ...python_code.resume import Arg, ResumeTarget, make_break_tail, make_continuation
 from ...python_code.transfers import pass_on
 from ..breaks import Skip
-from ..environment.replaced_builtins import with_own_builtins
 from ..frames import Frame
 from ..loops.scalar_loop_gates import can_have_gate, gates_of, is_enabled, note_owner
 from ..sizes.dims import hand_on_sizes
@@ -27,6 +24,7 @@ from ..terminators import BreakEnd, End, LoopEnd, PlainEnd, ReturnEnd, leave_com
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
+from .pieces import place_at, resume_function_of
 from .plain import plain_function
 
 
@@ -136,33 +134,12 @@ def unbound_slots(stack: list[str]) -> tuple[int, ...]:
 def cached_continuation(
     cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
 ) -> PlaceToResume:
-    config = cg.tracer.config
-    key = ("continuation", id(frame.raw_code), at, depth, frozenset(bound), unbound)
-    made = config.resume_functions.get(key)
-    if made is None:
-        made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
-        config.keep_made_later(key, made, frame.raw_code)
-    assert isinstance(made, PlaceToResume)
-    return made
+    return place_at(cg.tracer.config, frame.raw_code, frame.code, at, depth, bound, unbound)
 
 
 def resume_function(cg: Codegen, frame: Frame, made: Any) -> Any:
-    """The C callable that captures and runs a continuation; one per code object and globals."""
-    cache = cg.tracer.config.resume_functions
-    namespace = frame.globals[0]
-    key = ("function", id(made.code), id(namespace))
-    found = cache.get(key)
-    if found is None:
-        function = _hook.ResumeFunction(
-            made.code,
-            namespace,
-            frame.code.name,
-            frame.code.qualname,
-            cg.tracer.config,
-            make_code=partial(with_own_builtins, made.plain_code),
-        )
-        found = cache[key] = (function, made, namespace)
-    return found[0]
+    """The C callable that captures and runs a piece of what ``frame`` runs."""
+    return resume_function_of(cg.tracer.config, made, frame.globals[0], frame.code)
 
 
 # -- frames around a break ----------------------------------------------------------------------------
@@ -253,7 +230,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
         unbound_slots=unbound_slots(stack),
         exits=_after_handlers(cg, frame, instr.index, stack),
     )
-    function = plain_function(frame, tail)
+    function = plain_function(cg, frame, tail)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
 
@@ -284,7 +261,7 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     stack = unwinding.stacks[-1]
     unbound = unbound_slots(stack)
     made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound, unbound_slots=unbound)
-    function = plain_function(frame, made)
+    function = plain_function(cg, frame, made)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))
 
@@ -325,7 +302,7 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
         keep=locals_needed(cg, frame, loop.header, bound),
         start=frame.start,
     )
-    function = plain_function(frame, driver)
+    function = plain_function(cg, frame, driver)
     unwinding.leave(
         call_target(cg, frame, function, driver.args, driver.freevars, stack, unwinding.local(frame))
     )
@@ -416,7 +393,7 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
         unbound_slots=unbound_slots(stack),
         exits=targets,
     )
-    function = plain_function(frame, tail)
+    function = plain_function(cg, frame, tail)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
 
@@ -444,7 +421,7 @@ def _emit_native_loop(cg: Codegen, end: LoopEnd) -> None:
         unbound_slots=unbound_slots(stack),
         exits=_sure_targets(cg, frame, header, kept, stack, changed),
     )
-    function = plain_function(frame, made)
+    function = plain_function(cg, frame, made)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))
 

@@ -8,40 +8,28 @@ from typing import Any
 
 from ...hook import _hook
 from ...hook._hook import later
-from ...python_code.flow import introspects_locals
-from ...python_code.loops import UNBOUND, Loop, LoopBody, make_loop_body
+from ...python_code.instr import CanonicalCode
+from ...python_code.loops import UNBOUND, Loop, LoopBody
 from ...python_code.resume import make_continuation
 from ..control import generators
 from ..entries.config import CaptureConfig
 from ..frames import Frame
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
+from . import pieces
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed
 
 
 def known_body(config: CaptureConfig, frame: Frame, loop: Loop) -> LoopBody | None:
     """The body function of a loop, if it was made before."""
-    found: LoopBody | None = config.resume_functions.get(_body_key(frame, loop))
-    return found
-
-
-def _body_key(frame: Frame, loop: Loop) -> tuple[Any, ...]:
-    looks = introspects_locals(frame.code, frame.start)
-    return ("body", id(frame.raw_code), loop.header, frozenset(frame.locals), looks)
+    return pieces.known_body(config, frame.raw_code, frame.code, loop, frame.locals, frame.start)
 
 
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
     """The body function of a loop, made once per function of the program and set of bound locals."""
     config = cg.tracer.config
-    body = known_body(config, frame, loop)
-    if body is None:
-        body = make_loop_body(frame.code, loop, frozenset(frame.locals), frame.start)
-        changing = set(body.returns[0])
-        if loop.kind == "for":
-            changing.add(body.code.co_varnames[0])
-        config.set_varying(body.code, frozenset(changing))
-        config.keep_made_later(_body_key(frame, loop), body, frame.raw_code)
+    body = pieces.body_of(config, frame.raw_code, frame.code, loop, frame.locals, frame.start)
     for owner in {id(code): code for code in (cg.tracer.code, frame.raw_code)}.values():
         config.add_body_owner(body.code, owner)
     return body
@@ -139,7 +127,7 @@ class LoopEmitter:
 
     def _resume(self, k: int, target: int, stack: list[str]) -> None:
         """Go on at ``target`` behind exit ``k``; where a local that may be unbound is, in plain Python."""
-        cg = self.cg
+        cg, frame = self.cg, self.frame
         available = set(self.frame.locals) | set(self.carried)
         changed = changed_by(self.frame, self.body, [k])
         needed = locals_needed(cg, self.frame, target, available, changed)
@@ -151,7 +139,9 @@ class LoopEmitter:
         unbound = tuple(slot for slot, text in enumerate(stack) if text == UNBOUND_SLOT)
         passed = [text for text in stack if text != UNBOUND_SLOT]
         test = " or ".join(f"{self.local(n)} is {cg.constant(UNBOUND)}" for n in unsure)
-        partly = cg.constant(PartlyBound(self.frame, target, len(stack), unbound))
+        partly = cg.constant(
+            PartlyBound(frame.code, frame.raw_code, frame.globals[0], target, len(stack), unbound)
+        )
         pairs = ", ".join(f"{n!r}: {self.local(n)}" for n in needed)
         cells = ", ".join(f"{n!r}: {cg.value(c)}" for n, c in self.frame.cells.items())
         cg.line(f"    if {test}:")
@@ -163,10 +153,18 @@ class LoopEmitter:
 class PartlyBound:
     """Goes on after a loop, as plain Python, where some locals turned out to be unbound."""
 
-    def __init__(self, frame: Frame, at: int, depth: int, unbound: tuple[int, ...]) -> None:
-        self.code = frame.code
-        self.raw_code = frame.raw_code
-        self.namespace = frame.globals[0]
+    def __init__(
+        self,
+        code: CanonicalCode,
+        raw_code: types.CodeType,
+        namespace: dict[str, Any],
+        at: int,
+        depth: int,
+        unbound: tuple[int, ...],
+    ) -> None:
+        self.code = code
+        self.raw_code = raw_code
+        self.namespace = namespace
         self.at = at
         self.depth = depth
         self.unbound = unbound

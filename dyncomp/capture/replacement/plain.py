@@ -8,15 +8,23 @@ from typing import Any
 from ...hook import _hook
 from ...python_code.resume import Continuation
 from ..frames import Frame
+from .codegen import Codegen
 
 
-def plain_function(frame: Frame, made: Continuation) -> Any:
+def plain_function(cg: Codegen, frame: Frame, made: Continuation) -> Any:
     """A callable of a continuation that is never captured: a function, or an object with ``bind``."""
-    _hook.mark(made.code, "skip")
-    _hook.set_origin(made.code, frame.raw_code)
-    if not made.freevars:
-        return types.FunctionType(made.code, frame.globals[0])
-    return PlainContinuation(made.code, frame.globals[0])
+    function = plain_piece(made.code, frame.raw_code, frame.globals[0])
+    cg.plain.append((function, frame.raw_code))
+    return function
+
+
+def plain_piece(code: types.CodeType, origin: types.CodeType, namespace: dict[str, Any]) -> Any:
+    """The same of its ``code``, which carries on calls of ``origin``."""
+    _hook.mark(code, "skip")
+    _hook.set_origin(code, origin)
+    if not code.co_freevars:
+        return types.FunctionType(code, namespace)
+    return PlainContinuation(code, namespace)
 
 
 class PlainContinuation:

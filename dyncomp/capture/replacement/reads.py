@@ -33,6 +33,7 @@ def read_at_once(cg: Codegen, code: Iterable[str]) -> None:
         program = compile_guards((), list(wanted.values()))
     except GuardRefused:
         return
+    cg.reads = (program, list(wanted.values()))
     call = f"{cg.constant(program)}({', '.join(cg.parameters)})"
     cg.replace_reads(sources, f"({', '.join(wanted)},) = {call}")
 

@@ -497,8 +497,8 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     static char *names[] = {"instructions", "num_registers", "guards", "outputs", NULL};
     PyObject *instructions, *guards = NULL, *outputs = NULL;
     int num_registers;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|O!O", names, &instructions, &num_registers, &PyTuple_Type,
-                                     &guards, &outputs)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|OO", names, &instructions, &num_registers, &guards,
+                                     &outputs)) {
         return NULL;
     }
     GuardProgram *self = (GuardProgram *)type->tp_alloc(type, 0);

@@ -1,0 +1,63 @@
+"""Replacement functions on disk: the fields of their code objects, and what their constants stand for.
+
+A file is of one version of Python, so bytecode is stored as it is; a checksum covers it.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from ..capture.policy.fallback import Fallback
+from .descriptions import NotStorable
+from .plain import Packer, Unpacker
+
+if TYPE_CHECKING:
+    from .entries import Context
+
+_FIELDS = (
+    *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_nlocals", "co_stacksize", "co_flags"),
+    *("co_code", "co_names", "co_varnames", "co_filename", "co_name", "co_qualname", "co_firstlineno"),
+    *("co_linetable", "co_exceptiontable", "co_freevars", "co_cellvars"),
+)
+PLAIN_COPY = "dyncomp: plain copy"
+
+
+def pack_code(packer: Packer, code: types.CodeType) -> list[Any]:
+    """The row of a replacement."""
+    fields = packer.values(getattr(code, field) for field in _FIELDS)
+    return ["code", fields, packer.values(code.co_consts)]
+
+
+def unpack_code(unpacker: Unpacker, parts: list[Any]) -> types.CodeType:
+    fields, constants = parts
+    given = dict(zip(_FIELDS, unpacker.values(fields), strict=True))
+    return _TEMPLATE.replace(**given, co_consts=tuple(unpacker.values(constants)))
+
+
+def _template() -> None: ...
+
+
+_TEMPLATE = _template.__code__
+
+
+def packed_plain_copy(code: types.CodeType, root: types.CodeType) -> list[Any]:
+    """The row of the copy of ``root`` that runs as plain Python."""
+    if code.co_consts[-1:] != (PLAIN_COPY,) or code.replace(co_consts=code.co_consts[:-1]) != root:
+        raise NotStorable(f"the code of {code.co_qualname}")
+    return ["plain copy"]
+
+
+def pack_fallback(packer: Packer, fallback: Fallback) -> list[Any]:
+    if fallback.presumed:
+        raise NotStorable("branches that are presumed to go as usual")
+    return ["fallback", fallback.may_break]
+
+
+def makers(context: Context) -> dict[str, Any]:
+    root = context.code
+    return {
+        "code": unpack_code,
+        "plain copy": lambda u, p: root.replace(co_consts=(*root.co_consts, PLAIN_COPY)),
+        "fallback": lambda u, p: context.fallback(not p[0]),
+    }

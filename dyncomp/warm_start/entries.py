@@ -1,0 +1,167 @@
+"""An entry as two texts: what every process that uses it reads, and what explains it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..capture.entries.config import CaptureConfig
+from ..capture.entries.records import EntryRecord
+from ..capture.entries.stored import Captured
+from ..capture.guards.guard import Guard
+from ..capture.policy.fallback import Fallback
+from ..capture.policy.trial import BodyTrial, Trial
+from ..dataclass import dataclass
+from ..graph.ir import Graph, Loc
+from ..graph.text import parse, print_graph
+from ..hook import _hook
+from . import codes, guards, launches
+from .descriptions import NotStorable
+from .pieces import PiecePacker, Places
+from .plain import Packer, Unpacker
+from .sources import check_sources, sources_of
+
+_TRIALS: dict[str, type[Trial]] = {"Trial": Trial, "BodyTrial": BodyTrial}
+
+
+@dataclass(eq=False)
+class Context:
+    """What an entry is made for in this process."""
+
+    code: types.CodeType
+    config: CaptureConfig
+    made: Fallback | None = None
+
+    def fallback(self, breaks_are_errors: bool) -> Fallback:
+        self.made = Fallback(self.config, self.code, breaks_are_errors)
+        return self.made
+
+
+class StoredRecord(EntryRecord):
+    """The record of an entry from disk: what only ``explain`` looks at is read when it is asked for."""
+
+    def __init__(self, name: str, loc: Loc, has_graph: bool, details: Callable[[], dict[str, Any]]) -> None:
+        self._has_graph = has_graph
+        self._details = details
+        self.name = name
+        self.loc = loc
+        self.compiled = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("graph", "source", "guards"):
+            raise AttributeError(name)
+        vars(self).update(self._details())
+        return vars(self)[name]
+
+    @property
+    def has_graph(self) -> bool:
+        return self._has_graph
+
+
+# -- storing ----------------------------------------------------------------------------------
+def pack(captured: Captured, config: CaptureConfig) -> tuple[str, str]:
+    """The texts of an entry. Raises :class:`NotStorable`."""
+    record, entry = captured.record, captured.entry
+    packer = Packer(by_type=_packers(captured, config))
+    packer.own = {id(obj): obj for obj in captured.own}
+    if record.compiled is not None:
+        packer.recipes[id(record.compiled.call)] = lambda p: launches.pack_graph(p, record.compiled)
+    program = guards.pack_program(packer, record.guards)
+    code = None if entry.code is None else packer.row(codes.pack_code(packer, entry.code))
+    packer.modules.add(captured.function.__module__ or "")
+    main = {
+        "rows": packer.rows,
+        "guards": program,
+        "count": len(record.guards),
+        "code": code,
+        "rank": entry.rank,
+        "needs_hook": entry.needs_hook,
+        "moves": captured.moves,
+        "trial": captured.trial,
+        "name": record.name,
+        "has_graph": record.has_graph,
+        "breaks": packer.value(record.breaks),
+        "instructions": record.instructions,
+        "sources": sources_of(packer.modules),
+    }
+    return json.dumps(main, separators=(",", ":")), json.dumps(_pack_details(record), separators=(",", ":"))
+
+
+def _packers(captured: Captured, config: CaptureConfig) -> dict[type, Any]:
+    found: dict[type, Any] = {
+        **guards.BY_TYPE,
+        **launches.BY_TYPE,
+        Fallback: codes.pack_fallback,
+        **PiecePacker(config, captured.function, captured.plain).by_type(),
+    }
+    if captured.reads is not None:
+        program, outputs = captured.reads
+        found[_hook.GuardProgram] = lambda packer, obj: _pack_reads(packer, obj is program, outputs)
+    return found
+
+
+def _pack_reads(packer: Packer, is_known: bool, outputs: Sequence[Any]) -> list[Any]:
+    if not is_known:
+        raise NotStorable("a program that reads")
+    return ["reads", *guards.pack_program(packer, (), outputs)]
+
+
+def _pack_details(record: EntryRecord) -> dict[str, Any]:
+    packer = Packer(by_type=guards.BY_TYPE)
+    values = packer.values(record.guards)
+    graph = None if record.graph is None else print_graph(record.graph)
+    return {"rows": packer.rows, "guards": values, "graph": graph, "source": record.source}
+
+
+# -- reading ----------------------------------------------------------------------------------
+def unpack(
+    main: str, details: str, function: types.FunctionType, config: CaptureConfig
+) -> tuple[_hook.Entry, StoredRecord]:
+    """The entry of these texts for ``function``. Raises what there is to raise where they do not fit."""
+    data = json.loads(main)
+    check_sources(data["sources"])
+    context = Context(function.__code__, config)
+    unpacker = Unpacker(
+        data["rows"], {**_MAKERS, **codes.makers(context), **Places(config, function).makers()}
+    )
+    read = functools.partial(_read_details, details, config)
+    stored = guards.StoredGuards(lambda: read()["guards"], data["count"])
+    program = guards.unpack_program(unpacker, data["guards"], stored)
+    code = function.__code__
+    place = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
+    record = StoredRecord(data["name"], place, data["has_graph"], read)
+    record.breaks = unpacker.value(data["breaks"])
+    record.instructions = data["instructions"]
+    record.bytes = 4 * len(main) + len(details)
+    trial = _TRIALS[data["trial"]](config, code) if data["trial"] else None
+    replacement = None if data["code"] is None else unpacker.value(data["code"])
+    record.fallback = context.made
+    entry = _hook.Entry(
+        program,
+        replacement,
+        needs_hook=data["needs_hook"],
+        payload=record,
+        rank=data["rank"],
+        moves=data["moves"],
+        trial=trial,
+    )
+    return entry, record
+
+
+_MAKERS = {
+    **guards.MAKERS,
+    **launches.MAKERS,
+    "reads": lambda u, p: guards.unpack_program(u, p, ()),
+}
+
+
+def _read_details(details: str, config: CaptureConfig) -> dict[str, Any]:
+    data = json.loads(details)
+    unpacker = Unpacker(data["rows"], guards.MAKERS)
+    text = data["graph"]
+    graph: Graph | None = None if text is None else parse(text, config.table)
+    kept: tuple[Guard, ...] = tuple(unpacker.values(data["guards"]))
+    return {"guards": kept, "graph": graph, "source": data["source"]}

@@ -1,0 +1,86 @@
+"""Compiled graphs on disk: the launch plan, by the key of its library in the kernel cache."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from ..build.kernel_cache import kernel_key, open_cache
+from ..capture.entries.floating import Watch
+from ..inductor.launch import LaunchPlan, PyCallStep, TensorOwner, build
+from ..pipeline import Compiled, op_table, report_writes
+from ..prims.opdef import OpDef
+from .descriptions import NotStorable, Stale
+from .owners import owner_name, owner_named, tensor_owner_named
+from .plain import Packer, Unpacker
+
+
+def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
+    """The row of ``compiled.call``."""
+    if compiled.gradients is not None:
+        raise NotStorable("a graph with gradients")
+    artifact = compiled.artifact
+    plan, heard, owner = getattr(artifact, "plan", None), compiled.heard, compiled.owner
+    if not isinstance(plan, LaunchPlan) or compiled.backend != "inductor":
+        raise NotStorable("a graph that is not one launch on the CPU")
+    if any(out.spent for out in compiled.graph_before.outputs):
+        raise NotStorable("a graph whose results have no history left")
+    for step in plan.steps:
+        if isinstance(step, PyCallStep) and type(step.func) is functools.partial:
+            _note_reference(packer, step.func.func, op_table(owner))
+    packer.own.update((id(constant), constant) for constant in plan.constants)
+    key = None
+    if artifact.source:
+        if artifact.built is None:
+            raise NotStorable("a graph whose code is not in the cache")
+        key = kernel_key(artifact.source, artifact.built)
+    name = None if owner is None else owner_name(owner)
+    return ["graph", packer.value(plan), key, name, list(heard)]
+
+
+def _note_reference(packer: Packer, function: Any, table: Mapping[str, OpDef]) -> None:
+    """A function that may be found by no name but that of its op."""
+    name = next((name for name, row in table.items() if row.ref is function), None)
+    if name is not None and name in op_table():
+        packer.recipes[id(function)] = lambda p: ["reference of op", name]
+
+
+def unpack_graph(unpacker: Unpacker, parts: list[Any]) -> Any:
+    data, key, name, heard = parts
+    library = None
+    if key is not None:
+        library = open_cache().at(key)
+        if library is None:
+            raise Stale("its kernels are not in the cache")
+    plan = unpacker.value(data)
+    if not isinstance(plan, LaunchPlan):
+        raise Stale("no launch plan")
+    call = build(plan, library)
+    if isinstance(plan.on_status, Watch):
+        plan.on_status.armed = True
+    return report_writes(call, None if name is None else owner_named(name), tuple(heard))
+
+
+def pack_watch(packer: Packer, watch: Watch) -> list[Any]:
+    return ["watch", packer.value(tuple(watch.places)), watch.strict, watch.always]
+
+
+def unpack_watch(unpacker: Unpacker, parts: list[Any]) -> Watch:
+    places, strict, always = parts
+    watch = Watch(unpacker.value(places), strict)
+    watch.always = always
+    return watch
+
+
+def pack_owner(packer: Packer, owner: TensorOwner) -> list[Any]:
+    return ["owner of arrays", owner_name(owner)]
+
+
+BY_TYPE = {Watch: pack_watch, TensorOwner: pack_owner}
+MAKERS = {
+    "graph": unpack_graph,
+    "watch": unpack_watch,
+    "reference of op": lambda u, p: op_table()[p[0]].ref,
+    "owner of arrays": lambda u, p: tensor_owner_named(p[0]),
+}

@@ -1,0 +1,162 @@
+"""Entries on disk: found by a function's code and the types of its arguments, checked by their guards.
+
+``<cache>/entries/ab/<key>/<name>.json`` holds one entry: a line with a checksum, then two texts
+(:mod:`.entries`). The key is of the function's code and place, the types of its arguments, the options and
+the versions of Python, NumPy, dyncomp and the compiler; everything else that must be as it was is in the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sys
+import time
+import types
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ..build.kernel_cache import KernelCache, open_cache
+from ..build.toolchain import find_toolchain
+from ..capture.entries.config import CaptureConfig
+from ..capture.entries.records import EntryRecord
+from ..capture.entries.stored import Captured
+from ..capture.policy.recompilation import builtins_of
+from ..errors import ToolchainError
+from ..hook import _hook
+from ..options import Options
+from ..trusted import UntrustedError, read, write
+from .descriptions import NotStorable
+from .entries import pack, unpack
+from .pieces import place_name
+from .sources import own_version
+
+log = logging.getLogger("dyncomp.warm_start")
+
+FOLDER = "entries"
+_FORMAT = 1
+_MOST = 16  # entries of one key
+_USED_SECONDS = 600.0  # use is noted with this accuracy, for eviction
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, LookupError, OSError, ImportError)
+
+
+def may_store(options: Options) -> bool:
+    """Whether entries under these options are kept on disk."""
+    whole = options.stop_after in ("", "inductor") and not options.dump and not options.debug_verify
+    return options.warm_start and options.cache and options.backend == "inductor" and whole
+
+
+class EntryStore:
+    """The entries on disk of one configuration: see :class:`~dyncomp.capture.entries.stored.StoredEntries`."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = repr(sorted(options.key())) + f" {options.fullgraph} {options.measure}"
+        self._made: dict[str, dict[str, tuple[_hook.Entry, EntryRecord] | None]] = {}  # by key and name
+
+    def find(
+        self, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
+    ) -> tuple[_hook.Entry, EntryRecord] | None:
+        if not _is_plain(function, config):
+            return None
+        try:
+            return self._find(self._key(function, args, config), function, args, config)
+        except (ToolchainError, *_DAMAGED) as error:
+            log.info("entries of %s on disk are not used: %s", function.__qualname__, error)
+            return None
+
+    def keep(self, captured: Captured, config: CaptureConfig) -> None:
+        function = captured.function
+        if not _is_plain(function, config):
+            return
+        try:
+            main, details = pack(captured, config)
+            self._write(self._key(function, captured.args, config), main, details)
+        except NotStorable as error:
+            config.records.counters["not_stored"] += 1
+            log.info("%s is not kept on disk: %s", function.__qualname__, error)
+        except (ToolchainError, *_DAMAGED) as error:
+            config.note_fault(f"{function.__qualname__} is not kept on disk", error)
+
+    def _find(
+        self, key: str, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
+    ) -> tuple[_hook.Entry, EntryRecord] | None:
+        made = self._made.setdefault(key, {})
+        env = (args, function.__globals__, builtins_of(function), function.__closure__)
+        cache = open_cache()
+        for name in _names(cache, key):
+            if name not in made:
+                made[name] = _read(cache, key, name, function, config)
+            found = made[name]
+            if found is not None and found[0].guards is not None and found[0].guards.check(*env):
+                made[name] = None  # it is the program's from now on
+                return found
+        return None
+
+    def _key(self, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> str:
+        place = [*place_name(config, function.__code__), function.__module__]
+        kinds = [f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args]
+        versions = [_FORMAT, sys.version, np.__version__, own_version(), find_toolchain().fingerprint]
+        versions.append(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        parts = [place, kinds, versions, self._options]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _write(self, key: str, main: str, details: str) -> None:
+        content = f"{main}\n{details}".encode()
+        digest = _digest(key, content)
+        cache = open_cache()
+        with cache.folder().below(FOLDER, key[:2], key, create=True) as folder:
+            names = _by_use(folder)
+            for name in names[_MOST - 1 :]:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+            write(folder, f"{digest[:32]}.json", f"{digest}\n".encode() + content)
+
+
+def _is_plain(function: types.FunctionType, config: CaptureConfig) -> bool:
+    """Whether captures of ``function`` depend on nothing but what is stored."""
+    return not (config.is_private or config.holder or config.substitutes)
+
+
+def _digest(key: str, content: bytes) -> str:
+    return hashlib.sha256(key.encode() + content).hexdigest()
+
+
+def _names(cache: KernelCache, key: str) -> list[str]:
+    try:
+        with cache.folder().below(FOLDER, key[:2], key) as folder:
+            return _by_use(folder)
+    except FileNotFoundError:
+        return []
+
+
+def _by_use(folder: int) -> list[str]:
+    """The files of entries, those used last first."""
+    with os.scandir(folder) as entries:
+        found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if entry.name.endswith(".json")]
+    return [name for _, name in sorted(found, reverse=True)]
+
+
+def _read(
+    cache: KernelCache, key: str, name: str, function: types.FunctionType, config: CaptureConfig
+) -> tuple[_hook.Entry, EntryRecord] | None:
+    """The entry of a file, ``None`` where it does not fit this process."""
+    try:
+        with cache.folder().below(FOLDER, key[:2], key) as folder:
+            content = read(folder, name)
+            if os.stat(name, dir_fd=folder).st_mtime < time.time() - _USED_SECONDS:
+                with suppress(OSError):
+                    os.utime(name, dir_fd=folder)
+        digest, _, body = content.partition(b"\n")
+        if digest.decode() != _digest(key, body):
+            log.warning("a damaged entry on disk is not used: %s/%s", key, name)
+            return None
+        main, _, details = body.decode().partition("\n")
+        return unpack(main, details, function, config)
+    except UntrustedError as error:
+        log.warning("an entry on disk is not used: %s", error)
+    except _DAMAGED as error:
+        log.info("an entry of %s on disk is not used: %s", function.__qualname__, error)
+    return None

@@ -1,0 +1,52 @@
+"""``ROUND_TRIP=1``: every new entry is stored as text and read again before it serves.
+
+So the whole suite tests stored entries. What may not be stored is counted by reason.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import dataclasses
+import os
+from typing import Any
+
+REASONS: collections.Counter[str] = collections.Counter()
+
+
+def use_stored_entries() -> None:
+    from dyncomp.capture import convert
+    from dyncomp.warm_start.descriptions import NotStorable
+    from dyncomp.warm_start.entries import pack, unpack
+    from dyncomp.warm_start.store import may_store
+
+    finish = convert._finish
+
+    def through_text(tracer: Any, end: Any, function: Any, args: Any) -> Any:
+        captured = finish(tracer, end, function, args)
+        config = tracer.config
+        if not may_store(dataclasses.replace(config.options, warm_start=True, debug_verify=False)):
+            return captured
+        try:
+            main, details = pack(captured, config)
+        except NotStorable as reason:
+            REASONS[str(reason)] += 1
+            return captured
+        entry, record = unpack(main, details, function, config)
+        REASONS["stored"] += 1
+        for name in ("compiled", "fallback"):
+            if getattr(record, name, None) is None:
+                setattr(record, name, getattr(captured.record, name))
+        captured.entry, captured.record = entry, record
+        return captured
+
+    convert._finish = through_text
+    atexit.register(_report)
+
+
+def _report() -> None:
+    path = os.environ.get("ROUND_TRIP_LOG")
+    if path:
+        with open(f"{path}.{os.getpid()}", "w") as out:
+            for reason, count in REASONS.most_common():
+                print(count, reason, file=out)
