@@ -32,7 +32,7 @@ def use_stored_entries() -> None:
         except NotStorable as reason:
             REASONS[str(reason)] += 1
             return captured
-        entry, record = unpack(main, details, function, config)
+        entry, record = unpack(main, details, function, args, config)
         REASONS["stored"] += 1
         for name in ("compiled", "fallback"):
             if getattr(record, name, None) is None:

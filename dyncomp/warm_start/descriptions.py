@@ -146,6 +146,17 @@ def describe_function(function: types.FunctionType) -> list[Any]:
     return [text, *keywords, *map(_describe_value, bound)]
 
 
+def describe_found(obj: Any) -> list[Any] | None:
+    """Of an object without a name; ``None`` for what cannot be told from others of its type."""
+    if type(obj) is types.CodeType:
+        return ["code", obj.co_filename, obj.co_firstlineno, hash_of(obj)]
+    if type(obj) is types.FunctionType:
+        return ["function", obj.__module__, obj.__qualname__, *describe_function(obj)]
+    if issubclass(type(obj), type):
+        return ["class", *describe_class(obj)]
+    return None
+
+
 def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents

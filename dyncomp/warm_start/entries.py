@@ -13,6 +13,7 @@ from ..capture.entries.records import EntryRecord
 from ..capture.entries.stored import Captured
 from ..capture.guards.guard import Guard
 from ..capture.policy.fallback import Fallback
+from ..capture.policy.recompilation import builtins_of
 from ..capture.policy.trial import BodyTrial, Trial
 from ..dataclass import dataclass
 from ..graph.ir import Graph, Loc
@@ -66,6 +67,7 @@ def pack(captured: Captured, config: CaptureConfig) -> tuple[str, str]:
     """The texts of an entry. Raises :class:`NotStorable`."""
     record, entry = captured.record, captured.entry
     packer = Packer(by_type=_packers(captured, config))
+    packer.places = guards.places_of(record.guards)
     packer.own = {id(obj): obj for obj in captured.own}
     if record.compiled is not None:
         packer.recipes[id(record.compiled.call)] = lambda p: launches.pack_graph(p, record.compiled)
@@ -110,7 +112,7 @@ def _pack_reads(packer: Packer, is_known: bool, outputs: Sequence[Any]) -> list[
 
 
 def _pack_details(record: EntryRecord) -> dict[str, Any]:
-    packer = Packer(by_type=guards.BY_TYPE)
+    packer = guards.WordsPacker(by_type=guards.BY_TYPE)
     values = packer.values(record.guards)
     graph = None if record.graph is None else print_graph(record.graph)
     return {"rows": packer.rows, "guards": values, "graph": graph, "source": record.source}
@@ -118,14 +120,15 @@ def _pack_details(record: EntryRecord) -> dict[str, Any]:
 
 # -- reading ----------------------------------------------------------------------------------
 def unpack(
-    main: str, details: str, function: types.FunctionType, config: CaptureConfig
+    main: str, details: str, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
 ) -> tuple[_hook.Entry, StoredRecord]:
-    """The entry of these texts for ``function``. Raises what there is to raise where they do not fit."""
+    """The entry of these texts for ``function``, called with ``args``. Raises what there is to raise where they do not fit."""
     data = json.loads(main)
     check_sources(data["sources"])
     context = Context(function.__code__, config)
+    env = (args, function.__globals__, builtins_of(function), function.__closure__)
     unpacker = Unpacker(
-        data["rows"], {**_MAKERS, **codes.makers(context), **Places(config, function).makers()}
+        data["rows"], {**_MAKERS, **codes.makers(context), **Places(config, function).makers()}, env
     )
     read = functools.partial(_read_details, details, config)
     stored = guards.StoredGuards(lambda: read()["guards"], data["count"])

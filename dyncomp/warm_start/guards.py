@@ -6,17 +6,17 @@ somebody asks for them: to say which one failed, and in ``explain``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 from ..capture.guards.class_facts import ClassFacts
 from ..capture.guards.fact_kinds import CodeFacts
-from ..capture.guards.guard import Guard, Kind
+from ..capture.guards.guard import Guard, Kind, short
 from ..capture.guards.module_facts import Absent, ModuleFacts
 from ..capture.guards.program import OPS, Lowering, lower_all
 from ..capture.guards.source import ConstSource, Source
 from ..hook import _hook
-from .descriptions import Stale, describe_facts, hash_of
+from .descriptions import NotStorable, Stale, describe_facts, hash_of
 from .plain import Packer, Unpacker
 
 _CODE_IS = OPS["CODE_IS"]
@@ -44,6 +44,16 @@ def unpack_program(unpacker: Unpacker, data: Sequence[Any], guards: Sequence[Gua
     return _hook.GuardProgram(read, registers, guards, outputs)
 
 
+def places_of(guards: Iterable[Guard]) -> dict[int, tuple[Source, bool]]:
+    """Where guards find the objects that they compare with, by the objects' ids: the source, and whether it
+    is the type of what is there."""
+    found: dict[int, tuple[Source, bool]] = {}
+    for guard in guards:
+        if guard.source is not None and guard.kind in (Kind.IS, Kind.TYPE_IS):
+            found.setdefault(id(guard.expected), (guard.source, guard.kind is Kind.TYPE_IS))
+    return found
+
+
 class StoredGuards(Sequence[Guard]):
     """The guards of a program, read when they are first asked for."""
 
@@ -69,6 +79,26 @@ class StoredGuards(Sequence[Guard]):
         if self._guards is None:
             self._guards = self._read()
         return self._guards
+
+
+class Described:
+    """Stands for an object of another process, where a guard is only put into words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class WordsPacker(Packer):
+    """Stores guards to be put into words: what has no name is described."""
+
+    def named(self, obj: Any) -> list[Any]:
+        try:
+            return super().named(obj)
+        except NotStorable:
+            return ["described", short(obj)]
 
 
 # -- rows -------------------------------------------------------------------------------------
@@ -132,6 +162,7 @@ BY_TYPE: dict[type, Callable[[Packer, Any], list[Any]]] = {
 MAKERS: dict[str, Callable[[Unpacker, list[Any]], Any]] = {
     "class facts": unpack_class_facts,
     "module facts": unpack_module_facts,
+    "described": lambda u, p: Described(p[0]),
     "code facts": lambda u, p: CodeFacts(*p),
     "pinned": unpack_source,
     "kind of guard": lambda u, p: Kind(p[0]),

@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..capture.guards.program import lower_guards
 from ..capture.guards.serial import is_numpy_number
+from ..capture.guards.source import Source
 from ..hook._hook import Dispatcher
-from .descriptions import NotStorable, Stale, describe_class, describe_function, find, leads_to, name_of
+from .descriptions import NotStorable, Stale, describe_class, describe_found, describe_function, find, leads_to, name_of
 from .records import RECORDS, fields_of, record_name
 
 _MOST_BYTES = 1 << 20  # of an array that is stored with an entry
@@ -39,6 +41,7 @@ _DESCRIPTORS = (
 )
 
 Recipe = Callable[["Packer"], list[Any]]
+Environment = tuple[tuple[Any, ...], dict[str, Any], dict[str, Any], "tuple[Any, ...] | None"]
 
 
 class Packer:
@@ -50,6 +53,8 @@ class Packer:
         self.rows: list[list[Any]] = []
         self.by_type = by_type
         self.recipes: dict[int, Recipe] = {}
+        # where guards find objects, by their ids, and whether it is the type of what is there
+        self.places: dict[int, tuple[Source, bool]] = {}
         self.own: dict[int, object] = {}
         self.modules: set[str] = set()  # that what was named is of
         self._numbers: dict[int, int] = {}
@@ -161,7 +166,24 @@ class Packer:
         return ["array", obj.dtype.str, list(obj.shape), order, writeable, _text(obj.tobytes(order="A"))]
 
     def named(self, obj: Any) -> list[Any]:
-        """The row of an object that every process has under the same name."""
+        """The row of an object that every process has under the same name, or finds where guards look."""
+        try:
+            return self._by_name(obj)
+        except NotStorable:
+            if id(obj) not in self.places:
+                raise
+        source, is_type = self.places[id(obj)]
+        return ["found", self.value(source), is_type, self._description(obj)]
+
+    def _description(self, obj: Any) -> list[Any]:
+        if issubclass(type(obj), type) or type(obj) is types.FunctionType:
+            self._uses(obj)
+        found = describe_found(obj)
+        if found is None:
+            raise NotStorable(f"an object of type {type(obj).__qualname__}")
+        return found
+
+    def _by_name(self, obj: Any) -> list[Any]:
         if isinstance(obj, types.ModuleType):
             if sys.modules.get(obj.__name__) is not obj:
                 raise NotStorable(f"the module {obj.__name__}, which is not in sys.modules")
@@ -212,11 +234,15 @@ Maker = Callable[["Unpacker", list[Any]], Any]
 
 
 class Unpacker:
-    """Reads what a :class:`Packer` wrote. ``makers``: what makes the objects of further kinds of rows."""
+    """Reads what a :class:`Packer` wrote. ``makers``: what makes the objects of further kinds of rows.
+    ``env``: arguments, globals, builtins and closure, in which objects are found that have no names."""
 
-    def __init__(self, rows: list[list[Any]], makers: Mapping[str, Maker]) -> None:
+    def __init__(
+        self, rows: list[list[Any]], makers: Mapping[str, Maker], env: Environment | None = None
+    ) -> None:
         self.rows = rows
         self.makers = makers
+        self.env = env
         self._objects: list[Any] = [_NOT_MADE] * len(rows)
 
     def value(self, data: Any) -> Any:
@@ -304,6 +330,18 @@ def _array(unpacker: Unpacker, parts: list[Any]) -> Any:
     return made
 
 
+def _found(unpacker: Unpacker, parts: list[Any]) -> Any:
+    source, is_type, description = parts
+    env = unpacker.env
+    values = None if env is None else lower_guards((), [unpacker.value(source)]).read(*env)
+    if values is None:
+        raise Stale("an object that is not where it was")
+    found = type(values[0]) if is_type else values[0]
+    if describe_found(found) != description:
+        raise Stale(f"another object of type {type(found).__qualname__}")
+    return found
+
+
 def _wrapping(unpacker: Unpacker, parts: list[Any]) -> Any:
     module, path, kind, description = parts
     found = find(module, path)
@@ -341,4 +379,5 @@ _MAKERS: dict[str, Maker] = {
     "descriptor": _descriptor,
     "record": _record,
     "wrapping": _wrapping,
+    "found": _found,
 }

@@ -88,7 +88,7 @@ class EntryStore:
         cache = open_cache()
         for name in _names(cache, key):
             if name not in made:
-                made[name] = _read(cache, key, name, function, config)
+                made[name] = _read(cache, key, name, function, args, config)
             found = made[name]
             if found is not None and found[0].guards is not None and found[0].guards.check(*env):
                 made[name] = None  # it is the program's from now on
@@ -140,7 +140,12 @@ def _by_use(folder: int) -> list[str]:
 
 
 def _read(
-    cache: KernelCache, key: str, name: str, function: types.FunctionType, config: CaptureConfig
+    cache: KernelCache,
+    key: str,
+    name: str,
+    function: types.FunctionType,
+    args: tuple[Any, ...],
+    config: CaptureConfig,
 ) -> tuple[_hook.Entry, EntryRecord] | None:
     """The entry of a file, ``None`` where it does not fit this process."""
     try:
@@ -154,7 +159,7 @@ def _read(
             log.warning("a damaged entry on disk is not used: %s/%s", key, name)
             return None
         main, _, details = body.decode().partition("\n")
-        return unpack(main, details, function, config)
+        return unpack(main, details, function, args, config)
     except UntrustedError as error:
         log.warning("an entry on disk is not used: %s", error)
     except _DAMAGED as error:
