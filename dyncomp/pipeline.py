@@ -81,7 +81,8 @@ class Compiled:
     tuple (``()`` for none). ``graph_before`` is as captured, ``graph_after`` as the backend got it.
     ``artifact``: what the backend returned (for the inductor: kernels, source, plan). ``seconds`` and
     ``nodes``: the time of each pass and how many nodes there were after it. ``owner``: of the arrays;
-    ``heard``: the inputs of which it is told that they were written.
+    ``heard``: the inputs of which it is told that they were written. ``halves``: of a graph with gradients,
+    its compiled graphs (:func:`half_compiler`).
     """
 
     call: Callable[..., Any]
@@ -97,6 +98,7 @@ class Compiled:
     gradients: GradientPair | None = None
     owner: ArrayOwner | None = None
     heard: tuple[int, ...] = ()
+    halves: dict[int, Compiled] = field(default_factory=dict)
 
     def describe(self) -> str:
         """Passes with node counts and milliseconds, one line each."""
@@ -305,15 +307,7 @@ def _with_gradients(
     wrt: Sequence[int],
 ) -> Compiled | None:
     """The graph as a function with derivatives that the arrays' library knows of; ``None`` if none is due."""
-    forward: list[Compiled] = []
-
-    def compile_half(half: Graph, is_forward: bool, runner: Runner | None) -> Callable[..., Any]:
-        examples = example_inputs if is_forward else ()
-        made = _compile(half, table, options, examples, owner, None, runner)
-        if is_forward and not forward:
-            forward.append(made)
-        return made.call
-
+    halves: dict[int, Compiled] = {}
     # derivatives go through the markers of the functional graph
     spare = len(os.sched_getaffinity(0)) >= AHEAD_CORES
     ahead = spare and graph.device == CPU and options.mode == "default" and not options.dump
@@ -321,17 +315,39 @@ def _with_gradients(
         asked = with_gradients(functionalize(graph, table), table)
     except NotDifferentiableError as error:
         raise Unsupported(str(error)) from error
+    compile_half = half_compiler(table, options, owner, halves, example_inputs)
     pair = gradient_pair(asked, table, wrt, compile_half, ahead=ahead)
     if pair is None:
         return None
     if pair.written and any(out.spent for out in graph.outputs):
         raise Unsupported("backward() beside a write to an input that gives it a history")
     assert owner.autograd is not None
-    compiled = forward[0]
-    compiled.graph_before = graph
+    compiled = halves[0]
+    compiled.graph_before, compiled.halves = graph, halves
     compiled.call = owner.autograd.function(pair)
     compiled.gradients = pair
     return compiled
+
+
+def half_compiler(
+    table: Mapping[str, OpDef],
+    options: Options,
+    owner: ArrayOwner,
+    halves: dict[int, Compiled],
+    examples: Sequence[Any] = (),
+) -> Callable[[Graph, bool, Runner | None], Callable[..., Any]]:
+    """What compiles the graphs of a pair, and puts them into ``halves`` by the ids of their calls, the first
+    forward graph also as 0. ``examples``: inputs of the forward graph."""
+
+    def compile_half(half: Graph, is_forward: bool, runner: Runner | None) -> Callable[..., Any]:
+        made = _compile(half, table, options, examples if is_forward else (), owner, None, runner)
+        if is_forward:
+            halves.setdefault(0, made)
+        if options.warm_start:
+            halves[id(made.call)] = made
+        return made.call
+
+    return compile_half
 
 
 def _compile(

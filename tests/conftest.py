@@ -19,7 +19,7 @@ settings.load_profile("random" if os.environ.get("DYNCOMP_RANDOM") == "1" else "
 # What dyncomp itself does wrong fails a test, though the program would go on as plain Python.
 os.environ.setdefault("DYNCOMP_STRICT", "1")
 # Tests see captures; what is on disk is for the tests of ``warm_start``.
-os.environ.setdefault("DYNCOMP_WARM_START", "0")
+os.environ.setdefault("DYNCOMP_WARM_START", os.environ.get("ROUND_TRIP", "0"))
 
 
 @pytest.fixture(autouse=True)

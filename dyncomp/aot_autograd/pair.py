@@ -17,7 +17,7 @@ import numpy as np
 from ..build.background import Ahead
 from ..build.toolchain import Runner
 from ..errors import NotDifferentiableError, Unsupported
-from ..frontends.base import BackwardPart, BackwardParts, GradientPair, OutputView, PairBackward
+from ..frontends.base import BackwardPart, BackwardParts, GradientPair, OutputView, PairBackward, PairSource
 from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
 from ..prims.markers import STOP
@@ -25,7 +25,8 @@ from ..runtime._launch import CompiledGraph
 from ..symbolic.integers import SymInt
 from .joint import Table, joint, on_the_way
 from .partition import Halves, Saved, partition
-from .parts import Part, in_parts
+from .parts import Part
+from .parts import in_parts as cut_in_parts
 
 # Makes a graph runnable; of the forward graph there are examples of the inputs. The runner starts compilers.
 Compile = Callable[[Graph, bool, Runner | None], Callable[..., Any]]
@@ -64,11 +65,12 @@ def gradient_pair(
         return None
     _check_sizes(graph, views)
     plain = replace(graph, outputs=tuple(results), mutations=tuple(kept))
+    source = PairSource(plain, tuple(wrt), differentiable, tuple(k for k, _ in written), memory_budget)
     try:
-        pair = _Pair(plain, table, tuple(wrt), differentiable, [k for k, _ in written], memory_budget)
+        pair = Pair(source, table, compile)
     except NotDifferentiableError as error:
         raise Unsupported(str(error)) from error
-    return pair.compiled(compile, places, tuple(written), ahead)
+    return pair.compiled(places, tuple(written), ahead)
 
 
 def _depending(graph: Graph, wrt: Sequence[int], also: Iterable[str] = ()) -> frozenset[str]:
@@ -131,18 +133,15 @@ def _check_sizes(graph: Graph, views: Sequence[OutputView]) -> None:
                 raise Unsupported("a result with a gradient, a view of a size that depends on the data")
 
 
-class _Pair:
-    """The halves of ``plain``, whose outputs are the results."""
+class Pair:
+    """The halves of a graph whose outputs are the results."""
 
-    def __init__(
-        self,
-        plain: Graph,
-        table: Table,
-        wrt: tuple[int, ...],
-        differentiable: tuple[int, ...],
-        written: Sequence[int],
-        memory_budget: float | None,
-    ) -> None:
+    def __init__(self, source: PairSource, table: Table, compile: Compile) -> None:
+        self.source = source
+        self.compile = compile
+        self.listeners: list[Callable[[Sequence[bool], Sequence[bool], PairBackward], None]] = []
+        plain, wrt, differentiable = source.plain, source.wrt, source.differentiable
+        written, memory_budget = source.written, source.memory_budget
         self.table = table
         self.wrt = wrt
         self.lock = threading.Lock()
@@ -167,19 +166,18 @@ class _Pair:
 
     def compiled(
         self,
-        compile: Compile,
         places: tuple[int | OutputView, ...],
         written: tuple[tuple[int, int], ...],
         ahead: bool,
     ) -> GradientPair:
-        self.compile = compile
         forward = self.halves.forward
         # what is asked of symbols while compiling adds guards to those of the forward graph
         ahead = ahead and not self.halves.backward.symbols and not forward.symbols
-        symbols = _Symbols(forward.symbols, self.halves.integers, len(forward.inputs))
+        symbols = Symbols(forward.symbols, self.halves.integers, len(forward.inputs))
         return GradientPair(
-            forward=_giving_several(
-                compile(forward, True, Runner(on_start=self._begin) if ahead else None), forward
+            forward=giving_several(
+                self.compile(forward, True, Runner(on_start=self._begin) if ahead else None),
+                is_single(forward),
             ),
             backward=self.backward,
             count=self.count,
@@ -189,8 +187,9 @@ class _Pair:
             written=written,
             symbols=symbols if symbols.bindings else None,
             describe=self.halves.describe,
-            plain=replace(self.plain, outputs=self.plain.outputs[: self.count], mutations=()),
-            in_parts=self._in_parts,
+            in_parts=self.in_parts,
+            source=self.source,
+            listeners=self.listeners,
         )
 
     def backward(self, given: Sequence[bool], wanted: Sequence[bool]) -> PairBackward | None:
@@ -208,23 +207,27 @@ class _Pair:
             graph = halves.backward
             run = self._taken() if halves is self.halves else None
             run = run or self.compile(graph, False, None)
-        return PairBackward(
-            run=_giving_several(run, graph),
-            consume=_giving_several(_consuming(run), graph),
+        made = PairBackward(
+            run=giving_several(run, is_single(graph)),
+            consume=giving_several(consuming(run), is_single(graph)),
             saved=saved,
             given=outputs,
             wrt=wrt,
             integers=tuple(binding.name for binding in halves.integers),
             again=_Again(self, graph),
+            call=run,
         )
+        for listener in self.listeners:
+            listener(given, wanted, made)
+        return made
 
-    def _in_parts(self, limits: Sequence[int]) -> BackwardParts | None:
+    def in_parts(self, limits: Sequence[int]) -> BackwardParts | None:
         graph = self.halves.backward
-        parts = in_parts(graph, self.table, limits)
+        parts = cut_in_parts(graph, self.table, limits)
         if len(parts) < 2:
             return None
         bindings = graph.symbols
-        of_inputs = _Symbols(bindings, (), len(graph.inputs))
+        of_inputs = Symbols(bindings, (), len(graph.inputs))
         passed = [binding.name for binding in self.halves.integers]
 
         def integers(values: Sequence[Any], symbols: dict[str, int]) -> tuple[int, ...]:
@@ -243,7 +246,8 @@ class _Pair:
         def run(*args: Any) -> Sequence[Any]:
             if not made:
                 with self.lock:
-                    made.append(_giving_several(self.compile(part.graph, False, None), part.graph))
+                    call = self.compile(part.graph, False, None)
+                    made.append(giving_several(call, is_single(part.graph)))
             return made[0](*args)
 
         return BackwardPart(run, part.reads, tuple(self.primary[k] for k in part.gradients))
@@ -303,7 +307,7 @@ class _Pair:
 class _Again:
     """The pair of a backward graph, made when a second derivative is first asked for."""
 
-    def __init__(self, pair: _Pair, graph: Graph) -> None:
+    def __init__(self, pair: Pair, graph: Graph) -> None:
         self.pair = pair
         self.graph = graph
         self.made: GradientPair | None = None
@@ -322,19 +326,26 @@ class _Again:
         return self.made
 
 
-def _giving_several(call: Callable[..., Any], graph: Graph) -> Callable[..., Sequence[Any]]:
-    if sum(not out.hidden for out in graph.outputs) != 1:
+def is_single(graph: Graph) -> bool:
+    """Whether a call of the compiled graph gives its one result as it is."""
+    return sum(not out.hidden for out in graph.outputs) == 1
+
+
+def giving_several(call: Callable[..., Any], is_single: bool) -> Callable[..., Sequence[Any]]:
+    """``call`` of a compiled graph, whose results come as a sequence also where there is one."""
+    if not is_single:
         return call
     return lambda *args: (call(*args),)
 
 
-def _consuming(call: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+def consuming(call: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """``call`` with its arguments in a list, which it empties."""
     if isinstance(call, CompiledGraph):
         return call.consume
     return lambda values: call(*values)
 
 
-class _Symbols:
+class Symbols:
     """The values of a graph's symbols, by name: ``symbols(arguments, results)``."""
 
     def __init__(
@@ -343,6 +354,13 @@ class _Symbols:
         outputs = [binding for binding in integers if binding.kind == "output"]
         self.bindings = [binding for binding in bindings if binding.kind != "node"] + outputs
         self.inputs = inputs
+
+    @staticmethod
+    def of(bindings: Sequence[SymbolBinding], inputs: int) -> Symbols:
+        """Those of ``bindings``, whichever they are."""
+        made = Symbols((), (), inputs)
+        made.bindings = list(bindings)
+        return made
 
     def __call__(self, args: Sequence[Any], results: Sequence[Any]) -> dict[str, int]:
         return {binding.name: self._value(binding, args, results) for binding in self.bindings}

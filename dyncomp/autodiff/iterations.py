@@ -14,6 +14,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -387,7 +388,8 @@ class _Piece:
         """For derivatives of any order and mode."""
         found = self.operations.get(wrt)
         if found is None:
-            graph = self.pair.plain
+            assert self.pair.source is not None
+            graph = replace(self.pair.source.plain, mutations=())
             found = Operation.of_graph("a loop's iteration", graph, wrt, self.graph.visible, TRIALS)
             self.operations[wrt] = found
         return found

@@ -136,7 +136,7 @@ class PairBackward:
     ``saved``: which of the saved values it takes; ``given``: which outputs of the forward graph it takes
     cotangents of, in C order; ``integers``: names of the symbols whose values it takes. ``again()``: the pair
     of this graph, for second derivatives (``None``: nothing in it has a derivative); it may raise
-    ``NotDifferentiableError``.
+    ``NotDifferentiableError``. ``call``: the compiled graph itself.
     """
 
     run: Callable[..., Sequence[Any]]
@@ -146,6 +146,7 @@ class PairBackward:
     wrt: tuple[int, ...]
     integers: tuple[str, ...]
     again: Callable[[], GradientPair | None]
+    call: Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,6 +170,18 @@ class BackwardParts:
     integers: Callable[[Sequence[Any], dict[str, int]], tuple[int, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class PairSource:
+    """What a :class:`GradientPair` is made from: the functional graph of its results, the inputs and results
+    that it is of (``written``: those that replace the contents of inputs), and how much may be saved."""
+
+    plain: Graph
+    wrt: tuple[int, ...]
+    differentiable: tuple[int, ...]
+    written: tuple[int, ...]
+    memory_budget: float | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientPair:
     """A graph and its gradients, for a library's reverse mode.
@@ -179,9 +192,10 @@ class GradientPair:
     cotangents and these inputs want gradients, compiled when first asked for; ``None`` where nothing is to be
     computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get
     the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of symbols by name;
-    ``None`` where there are none. ``describe()``: what is saved, in words. ``plain``: the graph of the
-    results alone. ``in_parts(limits)``: the backward graph of all gradients in parts that give this many
-    bytes of them (the last limit holds for all that follow); ``None`` where there would be one.
+    ``None`` where there are none. ``describe()``: what is saved, in words. ``source``: what
+    it was made from, ``None`` where it comes from disk. ``in_parts(limits)``: the backward graph of all gradients in parts that give this many
+    bytes of them (the last limit holds for all that follow); ``None`` where there would be one. ``listeners``
+    are told of backward graphs when these were compiled.
     """
 
     forward: Callable[..., Sequence[Any]]
@@ -193,8 +207,11 @@ class GradientPair:
     written: tuple[tuple[int, int], ...]
     symbols: Callable[[Sequence[Any], Sequence[Any]], dict[str, int]] | None
     describe: Callable[[], str]
-    plain: Graph
     in_parts: Callable[[Sequence[int]], BackwardParts | None]
+    source: PairSource | None
+    listeners: list[Callable[[Sequence[bool], Sequence[bool], PairBackward], None]] = field(
+        default_factory=list
+    )
 
 
 @dataclass(frozen=True, slots=True)

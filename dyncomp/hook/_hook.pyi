@@ -25,14 +25,14 @@ class GuardProgram:
     """A flat guard program. Made by ``capture.guards.guard.compile_guards``; ``instructions`` are tuples
     ``(opcode, register, a, b, object, guard_index)``. ``ValueError``/``TypeError`` for a malformed one."""
 
-    guards: tuple[Any, ...]
+    guards: Sequence[Any]
     num_outputs: int
     steps: int | None  # of its shortcut, after it has held a few times
     def __init__(
         self,
         instructions: Sequence[tuple[int, int, int, int, Any, int]],
         num_registers: int,
-        guards: tuple[Any, ...] = ...,
+        guards: Sequence[Any] = ...,
         outputs: Sequence[int] = ...,
     ) -> None: ...
     def __call__(self, *args: Any) -> tuple[Any, ...]:

@@ -15,30 +15,17 @@ from ..capture.guards.guard import Guard
 from ..capture.policy.fallback import Fallback
 from ..capture.policy.recompilation import builtins_of
 from ..capture.policy.trial import BodyTrial, Trial
-from ..dataclass import dataclass
 from ..graph.ir import Graph, Loc
 from ..graph.text import parse, print_graph
 from ..hook import _hook
-from . import codes, guards, launches
+from . import codes, guards, launches, pairs
+from .context import Context, Parts
 from .descriptions import NotStorable
 from .pieces import PiecePacker, Places
 from .plain import Packer, Unpacker
 from .sources import check_sources, sources_of
 
 _TRIALS: dict[str, type[Trial]] = {"Trial": Trial, "BodyTrial": BodyTrial}
-
-
-@dataclass(eq=False)
-class Context:
-    """What an entry is made for in this process."""
-
-    code: types.CodeType
-    config: CaptureConfig
-    made: Fallback | None = None
-
-    def fallback(self, breaks_are_errors: bool) -> Fallback:
-        self.made = Fallback(self.config, self.code, breaks_are_errors)
-        return self.made
 
 
 class StoredRecord(EntryRecord):
@@ -70,7 +57,7 @@ def pack(captured: Captured, config: CaptureConfig) -> tuple[str, str]:
     packer.places = guards.places_of(record.guards)
     packer.own = {id(obj): obj for obj in captured.own}
     if record.compiled is not None:
-        packer.recipes[id(record.compiled.call)] = lambda p: launches.pack_graph(p, record.compiled)
+        packer.recipes[id(record.compiled.call)] = lambda p: pairs.pack_graph(p, record.compiled)
     program = guards.pack_program(packer, record.guards)
     code = None if entry.code is None else packer.row(codes.pack_code(packer, entry.code))
     packer.modules.add(captured.function.__module__ or "")
@@ -115,21 +102,32 @@ def _pack_details(record: EntryRecord) -> dict[str, Any]:
     packer = guards.WordsPacker(by_type=guards.BY_TYPE)
     values = packer.values(record.guards)
     graph = None if record.graph is None else print_graph(record.graph)
-    return {"rows": packer.rows, "guards": values, "graph": graph, "source": record.source}
+    pair = getattr(record.compiled, "gradients", None)
+    return {
+        "rows": packer.rows,
+        "guards": values,
+        "graph": graph,
+        "source": record.source,
+        "pair": None if pair is None else pairs.pack_source(pair),
+    }
 
 
 # -- reading ----------------------------------------------------------------------------------
 def unpack(
-    main: str, details: str, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
+    texts: tuple[str, str],
+    function: types.FunctionType,
+    args: tuple[Any, ...],
+    config: CaptureConfig,
+    parts: Parts,
 ) -> tuple[_hook.Entry, StoredRecord]:
-    """The entry of these texts for ``function``, called with ``args``. Raises what there is to raise where they do not fit."""
+    """The entry of these texts for ``function``, called with ``args``. ``parts``: what is kept beside it. Raises what there is to raise where they do not fit."""
+    main, details = texts
     data = json.loads(main)
     check_sources(data["sources"])
-    context = Context(function.__code__, config)
+    context = Context(function.__code__, config, parts, details)
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
-    unpacker = Unpacker(
-        data["rows"], {**_MAKERS, **codes.makers(context), **Places(config, function).makers()}, env
-    )
+    of_this = {**codes.makers(context), **Places(config, function).makers(), **pairs.makers(context)}
+    unpacker = Unpacker(data["rows"], {**_MAKERS, **of_this}, env)
     read = functools.partial(_read_details, details, config)
     stored = guards.StoredGuards(lambda: read()["guards"], data["count"])
     program = guards.unpack_program(unpacker, data["guards"], stored)

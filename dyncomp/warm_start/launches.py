@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..build.kernel_cache import kernel_key, open_cache
@@ -17,15 +17,27 @@ from .plain import Packer, Unpacker
 
 
 def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
-    """The row of ``compiled.call``."""
+    """The row of ``compiled.call``, of a graph without gradients."""
     if compiled.gradients is not None:
         raise NotStorable("a graph with gradients")
+    return with_spent(packer, compiled, pack_launch(packer, compiled))
+
+
+def with_spent(packer: Packer, compiled: Compiled, row: list[Any]) -> list[Any]:
+    """``row`` of a graph, some results of which may have no history left."""
+    outputs = compiled.graph_before.outputs
+    spent = [k for k, out in enumerate(outputs) if out.spent]
+    if not spent or compiled.owner is None:
+        return row
+    return ["spent", packer.row(row), spent, len(outputs), owner_name(compiled.owner)]
+
+
+def pack_launch(packer: Packer, compiled: Compiled) -> list[Any]:
+    """The row of a compiled graph as it is launched."""
     artifact = compiled.artifact
     plan, heard, owner = getattr(artifact, "plan", None), compiled.heard, compiled.owner
     if not isinstance(plan, LaunchPlan) or compiled.backend != "inductor":
         raise NotStorable("a graph that is not one launch on the CPU")
-    if any(out.spent for out in compiled.graph_before.outputs):
-        raise NotStorable("a graph whose results have no history left")
     for step in plan.steps:
         if isinstance(step, PyCallStep) and type(step.func) is functools.partial:
             _note_reference(packer, step.func.func, op_table(owner))
@@ -77,9 +89,19 @@ def pack_owner(packer: Packer, owner: TensorOwner) -> list[Any]:
     return ["owner of arrays", owner_name(owner)]
 
 
-BY_TYPE = {Watch: pack_watch, TensorOwner: pack_owner}
+BY_TYPE: dict[type, Callable[[Packer, Any], list[Any]]] = {Watch: pack_watch, TensorOwner: pack_owner}
+
+
+def _spent(unpacker: Unpacker, parts: list[Any]) -> Any:
+    call, spent, count, name = parts
+    autograd = owner_named(name).autograd
+    assert autograd is not None
+    return autograd.spent(unpacker.value(call), spent, count)
+
+
 MAKERS = {
     "graph": unpack_graph,
+    "spent": _spent,
     "watch": unpack_watch,
     "reference of op": lambda u, p: op_table()[p[0]].ref,
     "owner of arrays": lambda u, p: tensor_owner_named(p[0]),

@@ -26,7 +26,16 @@ from ..capture.guards.program import lower_guards
 from ..capture.guards.serial import is_numpy_number
 from ..capture.guards.source import Source
 from ..hook._hook import Dispatcher
-from .descriptions import NotStorable, Stale, describe_class, describe_found, describe_function, find, leads_to, name_of
+from .descriptions import (
+    NotStorable,
+    Stale,
+    describe_class,
+    describe_found,
+    describe_function,
+    find,
+    leads_to,
+    name_of,
+)
 from .records import RECORDS, fields_of, record_name
 
 _MOST_BYTES = 1 << 20  # of an array that is stored with an entry

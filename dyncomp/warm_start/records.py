@@ -8,7 +8,8 @@ from functools import cache
 from ..capture.breaks import BreakRecord
 from ..capture.guards import fact_kinds, guard, source
 from ..device import Device
-from ..graph.ir import ArrayType, Callee, Literal, Loc
+from ..frontends.base import OutputView
+from ..graph.ir import ArrayType, Callee, Literal, Loc, SymbolBinding
 from ..inductor import launch
 
 _CLASSES: tuple[type, ...] = (
@@ -27,7 +28,7 @@ _CLASSES: tuple[type, ...] = (
     *(source.DictValueSource, source.TypeSource, source.CellContentsSource, source.ReferentSource),
     *(launch.LaunchPlan, launch.SizeRef, launch.InputSlot, launch.SymbolSlot, launch.OutputSlot),
     *(launch.ArenaSlot, launch.KernelStep, launch.BufferRef, launch.PyCallStep, launch.OutputResult),
-    *(ArrayType, Callee, Device, Literal),
+    *(ArrayType, Callee, Device, Literal, OutputView, SymbolBinding),
     *(launch.InputResult, launch.ViewOutput, launch.ConstantResult),
 )
 RECORDS: dict[str, type] = {cls.__name__: cls for cls in _CLASSES}

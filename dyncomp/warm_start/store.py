@@ -31,6 +31,7 @@ from ..options import Options
 from ..trusted import UntrustedError, read, write
 from .descriptions import NotStorable
 from .entries import pack, unpack
+from .pairs import keep_backwards
 from .pieces import place_name
 from .sources import own_version
 
@@ -72,8 +73,11 @@ class EntryStore:
         if not _is_plain(function, config):
             return
         try:
-            main, details = pack(captured, config)
-            self._write(self._key(function, captured.args, config), main, details)
+            texts = pack(captured, config)
+            parts = self._write(self._key(function, captured.args, config), texts)
+            gradients = getattr(captured.record.compiled, "gradients", None)
+            if gradients is not None:
+                keep_backwards(captured.record.compiled, parts)
         except NotStorable as error:
             config.records.counters["not_stored"] += 1
             log.info("%s is not kept on disk: %s", function.__qualname__, error)
@@ -103,8 +107,8 @@ class EntryStore:
         parts = [place, kinds, versions, self._options]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _write(self, key: str, main: str, details: str) -> None:
-        content = f"{main}\n{details}".encode()
+    def _write(self, key: str, texts: tuple[str, str]) -> PartsOnDisk:
+        content = "\n".join(texts).encode()
         digest = _digest(key, content)
         cache = open_cache()
         with cache.folder().below(FOLDER, key[:2], key, create=True) as folder:
@@ -113,6 +117,33 @@ class EntryStore:
                 with suppress(OSError):
                     os.unlink(name, dir_fd=folder)
             write(folder, f"{digest[:32]}.json", f"{digest}\n".encode() + content)
+        return PartsOnDisk(key, digest[:32])
+
+
+class PartsOnDisk:
+    """The texts beside one entry (see :class:`~dyncomp.warm_start.context.Parts`)."""
+
+    def __init__(self, key: str, name: str) -> None:
+        self.key = key
+        self.name = name
+
+    def read(self, name: str) -> str | None:
+        try:
+            with open_cache().folder().below(FOLDER, self.key[:2], self.key) as folder:
+                return _checked(self.key, read(folder, self._file(name)))
+        except OSError:
+            return None
+
+    def write(self, name: str, text: str) -> None:
+        content = text.encode()
+        try:
+            with open_cache().folder().below(FOLDER, self.key[:2], self.key, create=True) as folder:
+                write(folder, self._file(name), f"{_digest(self.key, content)}\n".encode() + content)
+        except OSError as error:
+            log.info("a part of an entry is not kept on disk: %s", error)
+
+    def _file(self, name: str) -> str:
+        return f"{self.name}-{name}.json"
 
 
 def _is_plain(function: types.FunctionType, config: CaptureConfig) -> bool:
@@ -122,6 +153,15 @@ def _is_plain(function: types.FunctionType, config: CaptureConfig) -> bool:
 
 def _digest(key: str, content: bytes) -> str:
     return hashlib.sha256(key.encode() + content).hexdigest()
+
+
+def _checked(key: str, content: bytes) -> str | None:
+    """What a file holds behind its checksum; ``None``, which is logged, where that is wrong."""
+    digest, _, body = content.partition(b"\n")
+    if digest.decode(errors="replace") != _digest(key, body):
+        log.warning("a damaged entry on disk is not used: %s", key)
+        return None
+    return body.decode()
 
 
 def _names(cache: KernelCache, key: str) -> list[str]:
@@ -135,7 +175,8 @@ def _names(cache: KernelCache, key: str) -> list[str]:
 def _by_use(folder: int) -> list[str]:
     """The files of entries, those used last first."""
     with os.scandir(folder) as entries:
-        found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if entry.name.endswith(".json")]
+        names = [entry for entry in entries if entry.name.endswith(".json") and "-" not in entry.name]
+        found = [(entry.stat().st_mtime_ns, entry.name) for entry in names]
     return [name for _, name in sorted(found, reverse=True)]
 
 
@@ -154,12 +195,12 @@ def _read(
             if os.stat(name, dir_fd=folder).st_mtime < time.time() - _USED_SECONDS:
                 with suppress(OSError):
                     os.utime(name, dir_fd=folder)
-        digest, _, body = content.partition(b"\n")
-        if digest.decode() != _digest(key, body):
-            log.warning("a damaged entry on disk is not used: %s/%s", key, name)
+        body = _checked(key, content)
+        if body is None:
             return None
-        main, _, details = body.decode().partition("\n")
-        return unpack(main, details, function, args, config)
+        main, _, details = body.partition("\n")
+        parts = PartsOnDisk(key, name.partition(".")[0])
+        return unpack((main, details), function, args, config, parts)
     except UntrustedError as error:
         log.warning("an entry on disk is not used: %s", error)
     except _DAMAGED as error:

@@ -1,0 +1,37 @@
+"""What an entry is made for in this process."""
+
+from __future__ import annotations
+
+import json
+import types
+from typing import Any, Protocol
+
+from ..capture.entries.config import CaptureConfig
+from ..capture.policy.fallback import Fallback
+from ..dataclass import dataclass
+
+
+class Parts(Protocol):
+    """Texts that are kept beside an entry, by name: backward graphs, which are compiled later."""
+
+    def read(self, name: str) -> str | None: ...
+    def write(self, name: str, text: str) -> None: ...
+
+
+@dataclass(eq=False)
+class Context:
+    """The function's code, its configuration, and the texts of the entry."""
+
+    code: types.CodeType
+    config: CaptureConfig
+    parts: Parts
+    details: str
+    made: Fallback | None = None
+
+    def read(self, name: str) -> Any:
+        """A part of what explains the entry."""
+        return json.loads(self.details)[name]
+
+    def fallback(self, breaks_are_errors: bool) -> Fallback:
+        self.made = Fallback(self.config, self.code, breaks_are_errors)
+        return self.made
