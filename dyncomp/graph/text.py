@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from keyword import iskeyword
 from typing import Any
 
@@ -258,15 +258,21 @@ _TYPE = re.compile(r"(\w+)\[(.*?)\](?:\{(.*?)\})?(?:@(\S+))?$")
 _LOC = re.compile(r"(.*):(\d+)(?: (.+))?$")
 
 
-def parse(text: str, table: OpTable) -> Graph:
-    """The graph that was printed as ``text``, verified. Raises ``VerifyError`` or ``SyntaxError``."""
-    return _Parser(text).graph(table)
+def parse(text: str, table: OpTable, callees: Iterable[Callee] = ()) -> Graph:
+    """The graph that was printed as ``text``, verified; ``callees``: those among the parameters of its nodes, in
+    order (:func:`callees_of`). Raises ``VerifyError`` or ``SyntaxError``."""
+    return _Parser(text, callees).graph(table)
+
+
+def callees_of(graph: Graph) -> list[Callee]:
+    """The Python functions that nodes call, in the order in which the text has them."""
+    return [value for node in graph.nodes for _, value in node.params if type(value) is Callee]
 
 
 class _Parser:
     """Reads one printed graph line by line (the printer puts one node on a line)."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, callees: Iterable[Callee]) -> None:
         self.lines = [line for line in text.splitlines() if line.strip()]
         self.env = ShapeEnv()
         self.vars: dict[str, Var] = {}
@@ -275,7 +281,20 @@ class _Parser:
         self.nodes: list[Node] = []
         self.mutations: list[tuple[int, Var]] = []
         self.outputs: list[GraphOutput] = []
-        self.names = {**_constants(), "min": sym_min, "max": sym_max, "__builtins__": {}}
+        self.callees = iter(callees)
+        self.names = {
+            "callee": self._callee,
+            **_constants(),
+            "min": sym_min,
+            "max": sym_max,
+            "__builtins__": {},
+        }
+
+    def _callee(self, name: str) -> Callee:
+        found = next(self.callees, None)
+        if found is None or found.name != name:
+            raise VerifyError(f"no function {name} is given for the graph")
+        return found
 
     def graph(self, table: OpTable) -> Graph:
         code, _, note = self.lines[0].partition("  # ")

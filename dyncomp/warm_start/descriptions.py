@@ -8,8 +8,10 @@ described by the guards that rely on them (:class:`~dyncomp.capture.guards.class
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from ..capture.entries.config import TRUSTED
@@ -17,6 +19,7 @@ from ..capture.guards.class_facts import ClassFacts
 from ..capture.guards.serial import code_hash, is_constant, pack_constant
 
 _OWN = __name__.partition(".")[0]
+_MOST_WRAPPED = 6
 
 
 class NotStorable(ValueError):
@@ -31,6 +34,10 @@ def top_package(module: str) -> str:
     return module.partition(".")[0]
 
 
+def is_own(module: str) -> bool:
+    return top_package(module) == _OWN
+
+
 def is_library(module: str) -> bool:
     """Whether the module is known by its version: nobody edits it between two processes."""
     top = top_package(module)
@@ -39,7 +46,11 @@ def is_library(module: str) -> bool:
 
 # -- names ------------------------------------------------------------------------------------
 def find(module: str, path: str) -> Any:
-    """What a module has under a dotted path, found in dictionaries alone. Raises :class:`Stale`."""
+    """What a module has under a dotted path, found in dictionaries alone; behind ``@`` each ``w`` stands for what
+    is wrapped there. Raises :class:`Stale`."""
+    if top_package(module) == _OWN:
+        importlib.import_module(module)
+    path, _, wrapped = path.partition("@")
     found: Any = sys.modules.get(module)
     if found is None:
         raise Stale(f"the module {module} is not imported")
@@ -47,7 +58,17 @@ def find(module: str, path: str) -> Any:
         found = _member(found, part)
         if found is _ABSENT:
             raise Stale(f"{module} has no {path}")
-    return found.__func__ if type(found) is staticmethod else found
+    found = found.__func__ if type(found) in (staticmethod, classmethod) else found
+    for _ in wrapped:
+        found = _wrapped_by(found)
+    return found
+
+
+def _wrapped_by(function: Any) -> Any:
+    """What a function says that it wraps, or a function of NumPy's that dispatches."""
+    if type(function) is types.FunctionType:
+        return vars(function).get("__wrapped__")
+    return getattr(function, "_implementation", None) if is_library(type(function).__module__) else None
 
 
 class _Absent:
@@ -72,10 +93,13 @@ def name_of(obj: Any) -> tuple[str, str]:
     kind = type(obj)
     if kind is types.FunctionType or issubclass(kind, type):
         module, path = obj.__module__, obj.__qualname__
-        if type(module) is str and leads_to(module, path, obj):
-            return module, path
+        if type(module) is str and type(path) is str:
+            for _ in range(_MOST_WRAPPED):
+                if leads_to(module, path, obj):
+                    return module, path
+                path += "w" if "@" in path else "@w"
         if type(module) is not str or not is_library(module):
-            raise NotStorable(f"{module}.{path}, which is not found by its name")
+            raise NotStorable(f"{module}.{obj.__qualname__}, which is not found by its name")
     for module, path in _candidates(obj):
         if leads_to(module, path, obj):
             return module, path
@@ -115,6 +139,26 @@ def _library_names(count: int = 0) -> dict[int, tuple[str, str]]:
             if type(key) is str and type(obj) not in (dict, list, set):
                 found.setdefault(id(obj), (name, key))
     return found
+
+
+def path_to(wanted: types.CodeType, code: types.CodeType) -> list[int] | None:
+    """Where among the constants of ``code``, and of theirs, another code object is."""
+    if code is wanted:
+        return []
+    for number, constant in enumerate(code.co_consts):
+        path = path_to(wanted, constant) if isinstance(constant, types.CodeType) else None
+        if path is not None:
+            return [number, *path]
+    return None
+
+
+def inside(code: types.CodeType, path: Sequence[int]) -> types.CodeType:
+    """The code object at such a place. Raises :class:`Stale`."""
+    for number in path:
+        code = code.co_consts[number]
+        if not isinstance(code, types.CodeType):
+            raise Stale("a constant that is no code object")
+    return code
 
 
 # -- descriptions -----------------------------------------------------------------------------

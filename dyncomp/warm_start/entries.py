@@ -15,12 +15,12 @@ from ..capture.guards.guard import Guard
 from ..capture.policy.fallback import Fallback
 from ..capture.policy.recompilation import builtins_of
 from ..capture.policy.trial import BodyTrial, Trial
-from ..graph.ir import Graph, Loc
-from ..graph.text import parse, print_graph
+from ..graph.ir import Loc
 from ..hook import _hook
 from . import codes, guards, launches, pairs
 from .context import Context, Parts
 from .descriptions import NotStorable
+from .graphs import pack_graph_text, unpack_graph_text
 from .pieces import PiecePacker, Places
 from .plain import Packer, Unpacker
 from .sources import check_sources, sources_of
@@ -57,7 +57,7 @@ def pack(captured: Captured, config: CaptureConfig) -> tuple[str, str]:
     packer.places = guards.places_of(record.guards)
     packer.own = {id(obj): obj for obj in captured.own}
     if record.compiled is not None:
-        packer.recipes[id(record.compiled.call)] = lambda p: pairs.pack_graph(p, record.compiled)
+        packer.note(record.compiled.call, pairs.pack_graph(packer, record.compiled))
     program = guards.pack_program(packer, record.guards)
     code = None if entry.code is None else packer.row(codes.pack_code(packer, entry.code))
     packer.modules.add(captured.function.__module__ or "")
@@ -101,7 +101,7 @@ def _pack_reads(packer: Packer, is_known: bool, outputs: Sequence[Any]) -> list[
 def _pack_details(record: EntryRecord) -> dict[str, Any]:
     packer = guards.WordsPacker()
     values = packer.values(record.guards)
-    graph = None if record.graph is None else print_graph(record.graph)
+    graph = None if record.graph is None else pack_graph_text(record.graph)
     pair = getattr(record.compiled, "gradients", None)
     return {
         "rows": packer.rows,
@@ -162,7 +162,7 @@ _MAKERS = {
 def _read_details(details: str, config: CaptureConfig) -> dict[str, Any]:
     data = json.loads(details)
     unpacker = Unpacker(data["rows"], guards.MAKERS)
-    text = data["graph"]
-    graph: Graph | None = None if text is None else parse(text, config.table)
+    stored = data["graph"]
+    graph = None if stored is None else unpack_graph_text(stored, config.table)
     kept: tuple[Guard, ...] = tuple(unpacker.values(data["guards"]))
     return {"guards": kept, "graph": graph, "source": data["source"]}

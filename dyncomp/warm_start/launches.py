@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..build.kernel_cache import kernel_key, open_cache
 from ..capture.entries.floating import Watch
+from ..frontends.base import ArrayOwner
 from ..inductor.launch import LaunchPlan, PyCallStep, TensorOwner, build
 from ..pipeline import Compiled, op_table, report_writes
-from ..prims.opdef import OpDef
 from .descriptions import NotStorable, Stale
 from .owners import owner_name, owner_named, tensor_owner_named
 from .plain import Packer, Unpacker
@@ -40,7 +40,7 @@ def pack_launch(packer: Packer, compiled: Compiled) -> list[Any]:
         raise NotStorable("a graph that is not one launch on the CPU")
     for step in plan.steps:
         if isinstance(step, PyCallStep) and type(step.func) is functools.partial:
-            _note_reference(packer, step.func.func, op_table(owner))
+            _note_reference(packer, step.func.func, owner)
     packer.own.update((id(constant), constant) for constant in plan.constants)
     key = None
     if artifact.source:
@@ -51,11 +51,23 @@ def pack_launch(packer: Packer, compiled: Compiled) -> list[Any]:
     return ["graph", packer.value(plan), key, name, list(heard)]
 
 
-def _note_reference(packer: Packer, function: Any, table: Mapping[str, OpDef]) -> None:
+def _note_reference(packer: Packer, function: Any, owner: ArrayOwner | None) -> None:
     """A function that may be found by no name but that of its op."""
-    name = next((name for name, row in table.items() if row.ref is function), None)
-    if name is not None and name in op_table():
-        packer.recipes[id(function)] = lambda p: ["reference of op", name]
+    lists = () if owner is None else (owner.routines, owner.own_routines)
+    for number, routines in enumerate(lists):
+        for name, routine in routines:
+            if routine is function and owner is not None:
+                packer.note(function, ["routine of op", owner_name(owner), number, name])
+                return
+    found = next((name for name, row in op_table().items() if row.ref is function), None)
+    if found is not None:
+        packer.note(function, ["reference of op", found])
+
+
+def _routine(unpacker: Unpacker, parts: list[Any]) -> Any:
+    owner, number, name = parts
+    found = owner_named(owner)
+    return dict((found.routines, found.own_routines)[number])[name]
 
 
 def unpack_graph(unpacker: Unpacker, parts: list[Any]) -> Any:
@@ -103,6 +115,7 @@ MAKERS = {
     "graph": unpack_graph,
     "spent": _spent,
     "watch": unpack_watch,
+    "routine of op": _routine,
     "reference of op": lambda u, p: op_table()[p[0]].ref,
     "owner of arrays": lambda u, p: tensor_owner_named(p[0]),
 }

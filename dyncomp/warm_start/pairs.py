@@ -15,11 +15,11 @@ from typing import Any
 
 from ..aot_autograd.pair import Pair, Symbols, consuming, giving_several, is_single
 from ..frontends.base import BackwardParts, GradientPair, PairBackward, PairSource
-from ..graph.text import parse, print_graph
 from ..pipeline import Compiled, half_compiler, op_table
 from . import launches
 from .context import Context, Parts
 from .descriptions import NotStorable, Stale
+from .graphs import pack_graph_text, unpack_graph_text
 from .owners import owner_name, owner_named
 from .plain import Packer, Unpacker
 
@@ -50,15 +50,12 @@ def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
 
 
 def pack_source(pair: GradientPair) -> dict[str, Any]:
-    """What a pair is made from, as text. Raises :class:`NotStorable` where it cannot be made again."""
+    """What a pair is made from, as text. Raises :class:`NotStorable`."""
     source = pair.source
     if source is None:
         raise NotStorable("a graph from disk")
-    text = print_graph(source.plain)
-    if "callee(" in text:
-        raise NotStorable("a routine in a graph with gradients")
     return {
-        "plain": text,
+        "plain": pack_graph_text(source.plain),
         "given": [list(source.wrt), list(source.differentiable), list(source.written), source.memory_budget],
         "says": pair.describe(),
     }
@@ -155,7 +152,7 @@ class StoredPair:
             table, options = op_table(owner), self._context.config.options
             data = self._context.read("pair")
             wrt, differentiable, written, budget = data["given"]
-            plain = parse(data["plain"], table)
+            plain = unpack_graph_text(data["plain"], table)
             source = PairSource(plain, tuple(wrt), tuple(differentiable), tuple(written), budget)
             made = Pair(source, table, half_compiler(table, options, owner, self._halves))
             made.listeners.append(self._keep)

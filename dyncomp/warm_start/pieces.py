@@ -25,7 +25,7 @@ from ..python_code.loops import LoopBody
 from ..python_code.transfers import pass_on_at
 from ..scalar_loops.entry.policy import LoopEntry
 from .codes import PLAIN_COPY, pack_code, packed_plain_copy
-from .descriptions import NotStorable, Stale, find, hash_of
+from .descriptions import NotStorable, Stale, find, hash_of, inside, path_to
 from .plain import Packer, Unpacker
 
 
@@ -132,7 +132,7 @@ class PiecePacker:
             return self.piece(packer, made)
         if raw is self.config.function_of(self.root):
             return ["function of root"]
-        path = _path_to(raw, self.config.function_of(self.root))
+        path = path_to(raw, self.config.function_of(self.root))
         if path is not None:
             return ["inside of root", path]
         return _named_code(packer, raw)
@@ -143,32 +143,13 @@ def _named_code(packer: Packer, raw: types.CodeType) -> list[Any]:
     modules = list(sys.modules.items())
     for name in [n for n, module in modules if getattr(module, "__file__", None) == raw.co_filename]:
         try:
-            path = _path_to(raw, _code_named(name, outer))
+            path = path_to(raw, _code_named(name, outer))
         except Stale:
             continue
         if path is not None:
             packer.modules.add(name)
             return ["code of", name, outer, path, hash_of(raw)]
     raise NotStorable(f"the code of {raw.co_qualname}")
-
-
-def _path_to(wanted: types.CodeType, code: types.CodeType) -> list[int] | None:
-    """Where among the constants of ``code``, and of theirs, another code object is."""
-    if code is wanted:
-        return []
-    for number, constant in enumerate(code.co_consts):
-        path = _path_to(wanted, constant) if isinstance(constant, types.CodeType) else None
-        if path is not None:
-            return [number, *path]
-    return None
-
-
-def _inside(code: types.CodeType, path: Sequence[int]) -> types.CodeType:
-    for number in path:
-        code = code.co_consts[number]
-        if not isinstance(code, types.CodeType):
-            raise Stale("a constant that is no code object")
-    return code
 
 
 def _code_named(module: str, outer: str) -> types.CodeType:
@@ -253,11 +234,11 @@ class Places:
             code: types.CodeType = self._made(data)[0].code
             return code
         if kind == "inside of root":
-            return _inside(self.config.function_of(self.root), parts[0])
+            return inside(self.config.function_of(self.root), parts[0])
         if kind != "code of":
             raise Stale(f"code of the unknown kind {kind!r}")
         module, outer, path, text = parts
-        found = _inside(_code_named(module, outer), path)
+        found = inside(_code_named(module, outer), path)
         if hash_of(found) != text:
             raise Stale(f"{module}.{outer} was changed")
         return found

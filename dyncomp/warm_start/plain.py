@@ -33,10 +33,13 @@ from .descriptions import (
     describe_found,
     describe_function,
     find,
+    inside,
+    is_own,
     leads_to,
     name_of,
+    path_to,
 )
-from .records import RECORDS, fields_of, record_name
+from .records import class_named, fields_of, record_name
 
 _MOST_BYTES = 1 << 20  # of an array that is stored with an entry
 _SINGLETONS: dict[str, object] = {"...": ..., "NotImplemented": NotImplemented}
@@ -89,6 +92,10 @@ class Packer:
     def values(self, objects: Any) -> list[Any]:
         return [self.value(obj) for obj in objects]
 
+    def note(self, obj: object, row: list[Any]) -> None:
+        """Have ``obj`` stored as ``row``."""
+        self.recipes[id(obj)] = lambda packer: row
+
     def row(self, row: list[Any]) -> list[int]:
         """The value of a row that was made for no object."""
         self.rows.append(row)
@@ -113,7 +120,7 @@ class Packer:
                 return found
         name = record_name(kind)
         if name is not None:
-            return ["record", name, *self.values(getattr(obj, field) for field in fields_of(name))]
+            return self._record(obj, name)
         if kind is dtypes.DType:
             return ["element type", obj.name]
         if isinstance(obj, np.dtype):
@@ -127,6 +134,12 @@ class Packer:
         if isinstance(kind, enum.EnumMeta):
             return ["member of enum", self.value(kind), obj._name_]
         return self.named(obj)
+
+    def _record(self, obj: Any, name: str) -> list[Any]:
+        fields = [getattr(obj, field) for field in fields_of(name)]
+        # the containers in our own records are ours
+        self.own.update((id(part), part) for part in fields if type(part) in (list, dict, set))
+        return ["record", name, *self.values(fields)]
 
     def _container(self, obj: Any) -> list[Any]:
         if id(obj) not in self.own:
@@ -202,6 +215,8 @@ class Packer:
             self._uses(obj)
             return ["class", *name_of(obj), describe_class(obj)]
         if type(obj) is types.FunctionType:
+            if is_own(obj.__module__) and obj.__closure__:
+                return self._own_closure(obj)
             self._uses(obj)
             return ["function", *name_of(obj), describe_function(obj)]
         if type(obj) in _DESCRIPTORS:
@@ -211,9 +226,23 @@ class Packer:
             return ["descriptor", self.value(home), name]
         if type(obj) is Dispatcher or type(obj) is functools._lru_cache_wrapper:
             return self._wrapping(obj)
+        receiver = getattr(obj, "__self__", None) if type(obj) is types.BuiltinFunctionType else None
+        if issubclass(type(receiver), type):
+            return ["method of class", self.value(receiver), obj.__name__]
+        if type(receiver) in (str, bytes, int, float, tuple, frozenset):
+            return ["method of constant", self.value(receiver), obj.__name__]
         module, path = name_of(obj)
         self.modules.add(module)
         return ["object", module, path, type(obj).__name__]
+
+    def _own_closure(self, function: types.FunctionType) -> list[Any]:
+        """A function of dyncomp's own that was made by another."""
+        outer = function.__qualname__.partition(".<locals>.")[0]
+        path = path_to(function.__code__, find(function.__module__, outer).__code__)
+        if path is None:
+            raise NotStorable(f"the function {function.__qualname__}")
+        contents = [cell.cell_contents for cell in function.__closure__ or ()]
+        return ["own closure", function.__module__, outer, path, self.values(contents)]
 
     def _wrapping(self, obj: Any) -> list[Any]:
         """Of a compiled or cached function of the program."""
@@ -317,10 +346,7 @@ def _module(unpacker: Unpacker, parts: list[Any]) -> Any:
 
 def _record(unpacker: Unpacker, parts: list[Any]) -> Any:
     name, *values = parts
-    cls = RECORDS.get(name)
-    if cls is None:
-        raise Stale(f"a record of the unknown class {name!r}")
-    return cls(*unpacker.values(values))
+    return class_named(name)(*unpacker.values(values))
 
 
 def _descriptor(unpacker: Unpacker, parts: list[Any]) -> Any:
@@ -336,6 +362,18 @@ def _array(unpacker: Unpacker, parts: list[Any]) -> Any:
     made = np.frombuffer(_bytes(data), dtype=np.dtype(dtype)).reshape(shape, order=order)
     made = made.copy(order=order)
     made.flags.writeable = writeable
+    return made
+
+
+def _own_closure(unpacker: Unpacker, parts: list[Any]) -> Any:
+    module, outer, path, contents = parts
+    if not is_own(module):
+        raise Stale(f"a closure of {module}")
+    maker = find(module, outer)
+    code = inside(maker.__code__, path)
+    cells = tuple(map(types.CellType, unpacker.values(contents)))
+    made = types.FunctionType(code, maker.__globals__, code.co_name, None, cells)
+    made.__qualname__ = code.co_qualname
     return made
 
 
@@ -389,4 +427,7 @@ _MAKERS: dict[str, Maker] = {
     "record": _record,
     "wrapping": _wrapping,
     "found": _found,
+    "own closure": _own_closure,
+    "method of class": lambda u, p: getattr(u.value(p[0]), p[1]),
+    "method of constant": lambda u, p: getattr(u.value(p[0]), p[1]),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from functools import cache
 
 from ..capture.breaks import BreakRecord
@@ -31,15 +32,34 @@ _CLASSES: tuple[type, ...] = (
     *(ArrayType, Callee, Device, Literal, OutputView, SymbolBinding),
     *(launch.InputResult, launch.ViewOutput, launch.ConstantResult),
 )
-RECORDS: dict[str, type] = {cls.__name__: cls for cls in _CLASSES}
-_NAMES = {cls: name for name, cls in RECORDS.items()}
+_BY_NAME: dict[str, type] = {f"{cls.__module__}.{cls.__name__}": cls for cls in _CLASSES}
+# those of modules that are imported with their libraries only, and their fields where these are no dataclass
+_LATER: dict[str, tuple[str, ...]] = {
+    "dyncomp.capture.calls.float_calls._OnNumbers": ("function", "kind"),
+    "dyncomp.frontends.torch.calls._Call": (),
+    "dyncomp.frontends.torch.calls._Caller": ("loc", "module"),
+    "dyncomp.frontends.torch.calls._Open": (),
+}
 
 
 def record_name(cls: type) -> str | None:
-    return _NAMES.get(cls)
+    """The name of a class whose objects are stored by their fields."""
+    name = f"{cls.__module__}.{cls.__name__}"
+    return name if name in _LATER or _BY_NAME.get(name) is cls else None
+
+
+def class_named(name: str) -> type:
+    """The class that :func:`record_name` named. ``KeyError`` for other names."""
+    if name not in _LATER:
+        return _BY_NAME[name]
+    module, _, short = name.rpartition(".")
+    found = getattr(importlib.import_module(module), short)
+    assert isinstance(found, type)
+    return found
 
 
 @cache
 def fields_of(name: str) -> tuple[str, ...]:
-    """The fields of the class of that name, in order."""
-    return tuple([field.name for field in dataclasses.fields(RECORDS[name])])
+    """The fields of the class of that name, in the order in which it takes them."""
+    given = _LATER.get(name)
+    return given or tuple([field.name for field in dataclasses.fields(class_named(name))])

@@ -61,6 +61,7 @@ class _Caller:
         plain = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
         self.code = plain.replace(co_filename=loc.file, co_name=loc.function, co_firstlineno=loc.line)
         mark(self.code, "skip")
+        self.loc = loc
         self.module = module
         self.own: dict[str, Any] = {"__name__": module}
 
