@@ -358,6 +358,8 @@ def stats() -> dict[str, Any]:
         "internal_errors": counters["internal_errors"],
         "notices": dict(notices.COUNTS),
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
+        "from_disk": counters["from_disk"],
+        "not_stored": counters["not_stored"],
         "resting": sum(len(resting(c)) for c in configs),
         "cache_bytes": sum(held(c) for c in configs),
         "stance": current_stance(),

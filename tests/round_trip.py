@@ -20,7 +20,7 @@ def use_stored_entries() -> None:
     from dyncomp.warm_start.descriptions import NotStorable
     from dyncomp.warm_start.entries import pack, unpack
     from dyncomp.warm_start.pairs import StoredPair
-    from dyncomp.warm_start.store import EntryStore, may_store
+    from dyncomp.warm_start.store import EntryStore, is_plain, may_store
 
     EntryStore.find = lambda *args: None  # type: ignore[method-assign]
     EntryStore.keep = lambda *args: None  # type: ignore[method-assign]
@@ -36,7 +36,9 @@ def use_stored_entries() -> None:
     def through_text(tracer: Any, end: Any, function: Any, args: Any) -> Any:
         captured = finish(tracer, end, function, args)
         config = tracer.config
-        if not may_store(dataclasses.replace(config.options, warm_start=True, debug_verify=False)):
+        if not is_plain(config) or not may_store(
+            dataclasses.replace(config.options, warm_start=True, debug_verify=False)
+        ):
             return captured
         try:
             texts = pack(captured, config)

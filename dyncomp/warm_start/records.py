@@ -36,6 +36,8 @@ _BY_NAME: dict[str, type] = {f"{cls.__module__}.{cls.__name__}": cls for cls in 
 # those of modules that are imported with their libraries only, and their fields where these are no dataclass
 _LATER: dict[str, tuple[str, ...]] = {
     "dyncomp.capture.calls.float_calls._OnNumbers": ("function", "kind"),
+    "dyncomp.prims.python_call.ForEach": (),
+    "dyncomp.prims.scipy_routines.Routine": (),
     "dyncomp.frontends.torch.calls._Call": (),
     "dyncomp.frontends.torch.calls._Caller": ("loc", "module"),
     "dyncomp.frontends.torch.calls._Open": (),

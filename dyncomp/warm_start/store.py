@@ -60,7 +60,7 @@ class EntryStore:
     def find(
         self, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
     ) -> tuple[_hook.Entry, EntryRecord] | None:
-        if not _is_plain(function, config):
+        if not is_plain(config):
             return None
         try:
             return self._find(self._key(function, args, config), function, args, config)
@@ -70,7 +70,7 @@ class EntryStore:
 
     def keep(self, captured: Captured, config: CaptureConfig) -> None:
         function = captured.function
-        if not _is_plain(function, config):
+        if not is_plain(config):
             return
         try:
             texts = pack(captured, config)
@@ -146,8 +146,8 @@ class PartsOnDisk:
         return f"{self.name}-{name}.json"
 
 
-def _is_plain(function: types.FunctionType, config: CaptureConfig) -> bool:
-    """Whether captures of ``function`` depend on nothing but what is stored."""
+def is_plain(config: CaptureConfig) -> bool:
+    """Whether captures depend on nothing but what is stored."""
     return not (config.is_private or config.holder or config.substitutes)
 
 
