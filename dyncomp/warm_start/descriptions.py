@@ -100,6 +100,8 @@ def name_of(obj: Any) -> tuple[str, str]:
                 path += "w" if "@" in path else "@w"
         if type(module) is not str or not is_library(module):
             raise NotStorable(f"{module}.{obj.__qualname__}, which is not found by its name")
+    if kind is types.CodeType:
+        raise NotStorable(f"the code of {obj.co_qualname}")
     for module, path in _candidates(obj):
         if leads_to(module, path, obj):
             return module, path
@@ -122,6 +124,8 @@ def _candidates(obj: Any) -> list[tuple[str, str]]:
     kind = type(obj)
     if not is_library(kind.__module__) or any("__getattr__" in vars(c) for c in kind.__mro__):
         return []
+    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "layout", "memory_format"):
+        return [("torch", str(obj).removeprefix("torch."))]
     module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
     short = getattr(obj, "__name__", None)
     return [(m, n) for m in (module, kind.__module__) for n in (name, short) if type(m) is type(n) is str]

@@ -39,11 +39,10 @@ from .descriptions import (
     name_of,
     path_to,
 )
-from .records import class_named, fields_of, record_name
+from .records import class_named, fields_of, is_made_at_capture, record_name
 
 _MOST_BYTES = 1 << 20  # of an array that is stored with an entry
 _SINGLETONS: dict[str, object] = {"...": ..., "NotImplemented": NotImplemented}
-_CONTAINERS: dict[type, str] = {tuple: "tuple", frozenset: "frozenset"}
 _DESCRIPTORS = (
     types.WrapperDescriptorType,
     types.MethodDescriptorType,
@@ -106,39 +105,25 @@ class Packer:
         if recipe is not None:
             return recipe(self)
         kind = type(obj)
-        maker = self.by_type.get(kind)
-        if maker is not None:
-            return maker(self, obj)
-        if kind in _CONTAINERS:
-            items = obj if kind is tuple else sorted(obj, key=repr)
-            return [_CONTAINERS[kind], *self.values(items)]
-        if kind in (list, dict, set):
-            return self._container(obj)
-        if kind in (int, float, complex, bytes, slice, range) or kind.__module__ == "builtins":
-            found = self._builtin(obj)
-            if found is not None:
-                return found
-        name = record_name(kind)
-        if name is not None:
-            return self._record(obj, name)
-        if kind is dtypes.DType:
-            return ["element type", obj.name]
+        if type(kind) is type:  # others may have a ``__hash__`` of the program's
+            maker = self.by_type.get(kind) or _PACKERS.get(kind)
+            if maker is not None:
+                return maker(self, obj)
+            name = record_name(kind)
+            if name is not None:
+                return self._record(obj, name)
         if isinstance(obj, np.dtype):
             return self._dtype(obj)
         if is_numpy_number(obj):
             return ["array scalar", obj.dtype.str, _text(obj.tobytes())]
-        if kind is np.ndarray:
-            return self._array(obj)
-        if kind is functools.partial:
-            return ["partial", *self.values((obj.func, obj.args)), self._pairs(obj.keywords)]
         if isinstance(kind, enum.EnumMeta):
             return ["member of enum", self.value(kind), obj._name_]
         return self.named(obj)
 
     def _record(self, obj: Any, name: str) -> list[Any]:
         fields = [getattr(obj, field) for field in fields_of(name)]
-        # the containers in our own records are ours
-        self.own.update((id(part), part) for part in fields if type(part) in (list, dict, set))
+        if is_made_at_capture(name):
+            self.own.update((id(part), part) for part in fields if type(part) in (list, dict))
         return ["record", name, *self.values(fields)]
 
     def _container(self, obj: Any) -> list[Any]:
@@ -154,22 +139,6 @@ class Packer:
 
     def _pairs(self, obj: Mapping[Any, Any]) -> list[Any]:
         return [self.values(pair) for pair in obj.items()]
-
-    def _builtin(self, obj: Any) -> list[Any] | None:
-        for name, singleton in _SINGLETONS.items():
-            if obj is singleton:
-                return ["singleton", name]
-        if type(obj) is int:
-            return ["int", str(obj)]
-        if type(obj) is float:
-            return ["float", obj.hex()]
-        if type(obj) is complex:
-            return ["complex", obj.real.hex(), obj.imag.hex()]
-        if type(obj) is bytes:
-            return ["bytes", _text(obj)]
-        if type(obj) in (slice, range):
-            return [type(obj).__name__, *self.values((obj.start, obj.stop, obj.step))]
-        return None
 
     def _dtype(self, obj: np.dtype[Any]) -> list[Any]:
         if obj.names is not None or obj.metadata or np.dtype(obj.str) != obj:
@@ -258,6 +227,27 @@ class Packer:
         for one in obj.__mro__ if issubclass(type(obj), type) else (obj,):
             if type(one.__module__) is str:
                 self.modules.add(one.__module__)
+
+
+# how objects of builtin types, and of some of ours, are stored
+_PACKERS: dict[type, Callable[[Packer, Any], list[Any]]] = {
+    int: lambda p, x: ["int", str(x)],
+    float: lambda p, x: ["float", x.hex()],
+    complex: lambda p, x: ["complex", x.real.hex(), x.imag.hex()],
+    bytes: lambda p, x: ["bytes", _text(x)],
+    type(...): lambda p, x: ["singleton", "..."],
+    type(NotImplemented): lambda p, x: ["singleton", "NotImplemented"],
+    slice: lambda p, x: ["slice", *p.values((x.start, x.stop, x.step))],
+    range: lambda p, x: ["range", *p.values((x.start, x.stop, x.step))],
+    tuple: lambda p, x: ["tuple", *p.values(x)],
+    frozenset: lambda p, x: ["frozenset", *p.values(sorted(x, key=repr))],
+    list: Packer._container,
+    dict: Packer._container,
+    set: Packer._container,
+    dtypes.DType: lambda p, x: ["element type", x.name],
+    np.ndarray: Packer._array,
+    functools.partial: lambda p, x: ["partial", *p.values((x.func, x.args)), p._pairs(x.keywords)],
+}
 
 
 def _text(data: bytes) -> str:

@@ -44,10 +44,22 @@ _LATER: dict[str, tuple[str, ...]] = {
 }
 
 
+_known: dict[type, str | None] = {}
+
+
 def record_name(cls: type) -> str | None:
     """The name of a class whose objects are stored by their fields."""
-    name = f"{cls.__module__}.{cls.__name__}"
-    return name if name in _LATER or _BY_NAME.get(name) is cls else None
+    if cls not in _known:
+        name = f"{cls.__module__}.{cls.__name__}"
+        if name not in _LATER and _BY_NAME.get(name) is not cls:
+            return None
+        _known[cls] = name
+    return _known[cls]
+
+
+def is_made_at_capture(name: str) -> bool:
+    """Whether lists and dicts in such a record are capture's own."""
+    return name in _LATER
 
 
 def class_named(name: str) -> type:
