@@ -98,6 +98,7 @@ class Compiled:
     gradients: GradientPair | None = None
     owner: ArrayOwner | None = None
     heard: tuple[int, ...] = ()
+    num_threads: int = 0
     halves: dict[int, Compiled] = field(default_factory=dict)
 
     def describe(self) -> str:
@@ -380,6 +381,7 @@ def _compile(
         compiled.examples = ()
         compiled.runner = None
     compiled.owner, compiled.heard = owner, _heard(compiled.graph_after)
+    compiled.num_threads = options.num_threads
     compiled.call = report_writes(compiled.call, owner, compiled.heard)
     return compiled
 

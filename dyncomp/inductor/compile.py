@@ -19,8 +19,6 @@ from ..frontends.base import ArrayOwner
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
-from ..runtime import set_num_threads
-from ..runtime.openmp import share_threads_of
 from ..symbolic.integers import ShapeEnv, hint
 from .fusion.chain import fuse_chains
 from .fusion.epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
@@ -31,7 +29,7 @@ from .fusion.prologue import fuse_prologues
 from .fusion.row_groups import fuse_row_groups
 from .fusion.transposed_convolutions import as_convolutions
 from .halves import Halves, halves_of
-from .launch import LaunchPlan, PyCallStep, build, tensor_owner
+from .launch import LaunchPlan, PyCallStep, build, choose_threads, tensor_owner
 from .loops.loop_ir import Kernel
 from .loops.loop_text import kernel_text
 from .loops.loop_verify import verify_kernel
@@ -170,10 +168,7 @@ def compile_graph(
     timed = _Timer()
     if graph.device != CPU:
         return _compile_for_device(graph, options, owner, edit, timed)
-    if options.num_threads:
-        set_num_threads(options.num_threads)
-    if owner is not None and owner.threads:
-        share_threads_of(owner.threads)
+    choose_threads(options.num_threads, owner)
     maker = _Maker(graph, options, owner, timed, edit, on_status, runner)
     made = maker.make(DEFAULT)
     if options.mode == "max-autotune" and made.source:

@@ -22,7 +22,8 @@ import numpy as np
 from dyncomp.build.library import Library
 from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
-from dyncomp.runtime import _launch
+from dyncomp.runtime import _launch, set_num_threads
+from dyncomp.runtime.openmp import share_threads_of
 
 if TYPE_CHECKING:
     from dyncomp.frontends.base import ArrayOwner
@@ -239,6 +240,15 @@ def tensor_owner(owner: ArrayOwner | None) -> TensorOwner | None:
         return None
     functions = (owner.describe, owner.empty, owner.as_strided)
     return TensorOwner(owner.type, *functions, to_numpy=owner.to_numpy, taken=owner.taken)
+
+
+def choose_threads(number: int, owner: ArrayOwner | None) -> None:
+    """Have compiled code run on so many threads (0: as the machine has it), on those of the owner's library
+    where it shares them."""
+    if number:
+        set_num_threads(number)
+    if owner is not None and owner.threads:
+        share_threads_of(owner.threads)
 
 
 def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledGraph:

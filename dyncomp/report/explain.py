@@ -326,7 +326,7 @@ def explain(f: Callable[..., Any], verbose: bool = False, **settings: Any) -> Ca
         if gradient is not None:
             compiled, config = gradient
         else:
-            config = SESSION.new_config(replace(make_options(**settings), patience_us=0))
+            config = SESSION.new_config(replace(make_options(**settings), patience_us=0, warm_start=False))
             compiled = compile_with(f, config)
         fallbacks = SESSION.counters["fallbacks"]
         result, error = None, None

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..build.kernel_cache import kernel_key, open_cache
 from ..capture.entries.floating import Watch
+from ..device import CPU
 from ..frontends.base import ArrayOwner
-from ..inductor.launch import LaunchPlan, PyCallStep, TensorOwner, build
+from ..inductor.launch import LaunchPlan, PyCallStep, TensorOwner, build, choose_threads
 from ..pipeline import Compiled, op_table, report_writes
 from .descriptions import NotStorable, Stale
 from .owners import owner_name, owner_named, tensor_owner_named
@@ -36,7 +37,8 @@ def pack_launch(packer: Packer, compiled: Compiled) -> list[Any]:
     """The row of a compiled graph as it is launched."""
     artifact = compiled.artifact
     plan, heard, owner = getattr(artifact, "plan", None), compiled.heard, compiled.owner
-    if not isinstance(plan, LaunchPlan) or compiled.backend != "inductor":
+    on_cpu = compiled.graph_after.device == CPU
+    if not isinstance(plan, LaunchPlan) or compiled.backend != "inductor" or not on_cpu:
         raise NotStorable("a graph that is not one launch on the CPU")
     for step in plan.steps:
         if isinstance(step, PyCallStep) and type(step.func) is functools.partial:
@@ -48,7 +50,7 @@ def pack_launch(packer: Packer, compiled: Compiled) -> list[Any]:
             raise NotStorable("a graph whose code is not in the cache")
         key = kernel_key(artifact.source, artifact.built)
     name = None if owner is None else owner_name(owner)
-    return ["graph", packer.value(plan), key, name, list(heard)]
+    return ["graph", packer.value(plan), key, name, list(heard), compiled.num_threads]
 
 
 def _note_reference(packer: Packer, function: Any, owner: ArrayOwner | None) -> None:
@@ -71,7 +73,9 @@ def _routine(unpacker: Unpacker, parts: list[Any]) -> Any:
 
 
 def unpack_graph(unpacker: Unpacker, parts: list[Any]) -> Any:
-    data, key, name, heard = parts
+    data, key, name, heard, num_threads = parts
+    owner = None if name is None else owner_named(name)
+    choose_threads(num_threads, owner)
     library = None
     if key is not None:
         library = open_cache().at(key)
@@ -83,7 +87,7 @@ def unpack_graph(unpacker: Unpacker, parts: list[Any]) -> Any:
     call = build(plan, library)
     if isinstance(plan.on_status, Watch):
         plan.on_status.armed = True
-    return report_writes(call, None if name is None else owner_named(name), tuple(heard))
+    return report_writes(call, owner, tuple(heard))
 
 
 def pack_watch(packer: Packer, watch: Watch) -> list[Any]:

@@ -28,6 +28,7 @@ from ..capture.policy.recompilation import builtins_of
 from ..errors import ToolchainError
 from ..hook import _hook
 from ..options import Options
+from ..pipeline import run_pipeline
 from ..trusted import UntrustedError, read, write
 from .descriptions import NotStorable
 from .entries import pack, unpack
@@ -147,8 +148,9 @@ class PartsOnDisk:
 
 
 def is_plain(config: CaptureConfig) -> bool:
-    """Whether captures depend on nothing but what is stored."""
-    return not (config.is_private or config.holder or config.substitutes)
+    """Whether captures depend on nothing but what is stored, and graphs are compiled as usual."""
+    own = config.is_private or config.holder is not None or config.compile_graph is not run_pipeline
+    return not own and not config.substitutes
 
 
 def _digest(key: str, content: bytes) -> str:
