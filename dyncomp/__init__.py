@@ -22,6 +22,7 @@ from .capture.sizes.marks import mark_dynamic, mark_static
 from .errors import (
     ConstraintError,
     DyncompError,
+    ExportError,
     GraphBreakError,
     NotBatchableError,
     NotDifferentiableError,
@@ -31,6 +32,8 @@ from .pipeline import list_backends
 from .report.explain import Explanation, explain
 
 if TYPE_CHECKING:
+    from .archives.export import Exported, export
+    from .archives.load import load
     from .autodiff.api import grad, jvp, value_and_grad, vjp
     from .autodiff.batches import vmap
     from .autodiff.custom import checkpoint, custom_vjp
@@ -43,6 +46,8 @@ __all__ = [
     "ConstraintError",
     "DyncompError",
     "Explanation",
+    "ExportError",
+    "Exported",
     "GraphBreakError",
     "NotBatchableError",
     "NotDifferentiableError",
@@ -57,6 +62,7 @@ __all__ = [
     "disable",
     "error_on_graph_break",
     "explain",
+    "export",
     "grad",
     "hessian",
     "graph_break",
@@ -64,6 +70,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "list_backends",
+    "load",
     "mark_dynamic",
     "mark_static",
     "register_tree",
@@ -80,7 +87,15 @@ _logs.configure(_os.environ)
 
 
 def __getattr__(name: str) -> object:
-    """Derivatives, which are imported when they are first asked for."""
+    """Derivatives and exports, which are imported when they are first asked for."""
+    if name == "load":
+        from .archives.load import load
+
+        return globals().setdefault(name, load)
+    if name in ("Exported", "export"):
+        from .archives import export as exporting
+
+        return globals().setdefault(name, getattr(exporting, name))
     if name in __all__:
         from . import autodiff
 

@@ -56,11 +56,11 @@ class _Session:
     def _load(self, name: str) -> Frontend:
         if name not in self._frontends:
             if name == "numpy":
-                from .frontends.numpy import NumpyFrontend
+                from .frontends.numpy.frontend import NumpyFrontend
 
                 self._frontends[name] = NumpyFrontend()
             elif name == "torch":
-                from .frontends.torch import TorchFrontend
+                from .frontends.torch.frontend import TorchFrontend
 
                 self._frontends[name] = TorchFrontend()
             else:

@@ -48,6 +48,10 @@ class NotDifferentiableError(DyncompError):
     """A derivative was asked for of something that has none; says where in the program, and why."""
 
 
+class ExportError(DyncompError):
+    """A function cannot be exported, or a file cannot be loaded; says why."""
+
+
 class NotBatchableError(DyncompError):
     """``vmap`` was asked for of something that cannot run for a whole batch; says where, and why."""
 

@@ -56,8 +56,8 @@ class Options:
     ``random``: ``"library"``: arrays of random numbers are drawn by their library, the very numbers that the
     original draws; ``"fused"``: on CPUs PyTorch's uniform numbers, and what is made of them, are drawn in
     kernels: other numbers (:mod:`dyncomp.frontends.torch.random_bits`).
-    ``warm_start``: keep captured functions on disk, guards and all, and use what an earlier process left there
-    (:mod:`dyncomp.warm_start`).
+    ``warm_start``: keep captured functions on disk, guards and all, and use what an earlier process left
+    there (:mod:`dyncomp.warm_start`).
     ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
     error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.

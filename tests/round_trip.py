@@ -6,6 +6,7 @@ So the whole suite tests stored entries. What may not be stored is counted by re
 from __future__ import annotations
 
 import atexit
+import builtins
 import collections
 import dataclasses
 import os
@@ -47,6 +48,8 @@ def use_stored_entries() -> None:
             return captured
         parts = InMemory()
         entry, record = unpack(texts, function, args, config, parts)
+        if entry.guards is not None:
+            entry.guards.check(args, function.__globals__, vars(builtins), function.__closure__)
         REASONS["stored"] += 1
         for name in ("compiled", "fallback"):
             if getattr(record, name, None) is None:

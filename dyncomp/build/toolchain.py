@@ -331,8 +331,14 @@ def find_toolchain(environ: Mapping[str, str] | None = None) -> Toolchain:
     )
 
 
+def toolchain_for(march: str, environ: Mapping[str, str]) -> Toolchain:
+    """The compiler of :func:`find_toolchain` for an instruction set that this processor need not have."""
+    names = (environ.get("DYNCOMP_CXX", ""), environ.get("CXX", ""), environ.get("PATH", os.defpath))
+    return _find(*names, march, checks=False)
+
+
 @functools.lru_cache(maxsize=16)
-def _find(own: str, cxx: str, path: str, march: str) -> Toolchain:
+def _find(own: str, cxx: str, path: str, march: str, checks: bool = True) -> Toolchain:
     chosen = own or cxx
     # CXX may carry arguments, as build tools allow ("ccache g++ -m64")
     words = chosen.split() if chosen and shutil.which(chosen, path=path) is None else [chosen]
@@ -341,7 +347,7 @@ def _find(own: str, cxx: str, path: str, march: str) -> Toolchain:
         found = shutil.which(name, path=path)
         if found is not None:
             flags = (*words[1:], *flags_for(march or "native"))
-            if march:
+            if march and checks:
                 _check_processor(found, march)
             return Toolchain(found, flags, _fingerprint(found, words[1:], flags))
     if chosen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import types
+from functools import partial
 from typing import Any
 
 from ..collector import few_collections
@@ -47,6 +48,7 @@ from .replacement.endings import emit_end
 from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
+from .replacement.signature import signature_of
 from .sizes.dims import refuse_fixed
 from .sizes.unbacked import definition
 from .terminators import BreakEnd, End, LoopEnd, ReturnEnd, demand
@@ -278,7 +280,8 @@ def _finish(tracer: Tracer, end: End, function: types.FunctionType, args: tuple[
         trial=trial,
     )
     kind = "" if trial is None else type(trial).__name__
-    return Captured(function, args, entry, record, cg.own, cg.plain, cg.reads, broken, kind)
+    signature = partial(signature_of, tracer, cg, end)
+    return Captured(function, args, entry, record, cg.own, cg.plain, cg.reads, broken, kind, signature)
 
 
 def _refuse_error_modes(tracer: Tracer) -> None:

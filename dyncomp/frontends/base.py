@@ -192,10 +192,10 @@ class GradientPair:
     cotangents and these inputs want gradients, compiled when first asked for; ``None`` where nothing is to be
     computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get
     the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of symbols by name;
-    ``None`` where there are none. ``describe()``: what is saved, in words. ``source``: what
-    it was made from, ``None`` where it comes from disk. ``in_parts(limits)``: the backward graph of all gradients in parts that give this many
-    bytes of them (the last limit holds for all that follow); ``None`` where there would be one. ``listeners``
-    are told of backward graphs when these were compiled.
+    ``None`` where there are none. ``describe()``: what is saved, in words. ``source``: what it was made from,
+    ``None`` where it comes from disk. ``in_parts(limits)``: the backward graph of all gradients in parts that
+    give this many bytes of them (the last limit holds for all that follow); ``None`` where there would be
+    one. ``listeners`` are told of backward graphs when these were compiled.
     """
 
     forward: Callable[..., Sequence[Any]]

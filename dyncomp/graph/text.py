@@ -259,8 +259,8 @@ _LOC = re.compile(r"(.*):(\d+)(?: (.+))?$")
 
 
 def parse(text: str, table: OpTable, callees: Iterable[Callee] = ()) -> Graph:
-    """The graph that was printed as ``text``, verified; ``callees``: those among the parameters of its nodes, in
-    order (:func:`callees_of`). Raises ``VerifyError`` or ``SyntaxError``."""
+    """The graph that was printed as ``text``, verified. ``callees``: those among the parameters of its nodes,
+    in order (:func:`callees_of`). Raises ``VerifyError`` or ``SyntaxError``."""
     return _Parser(text, callees).graph(table)
 
 

@@ -59,7 +59,8 @@ class CompiledArtifact:
 
     ``call(*inputs, *integers)``: the visible outputs (the bare value where there is one). ``kernels``: the
     distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass. ``tier``: which build runs,
-    where one came first that was built quickly. ``built``: what builds the best one. ``form``: the one that was measured to be the fastest.
+    where one came first that was built quickly. ``built``: what builds the best one. ``form``: the one that
+    was measured to be the fastest.
     """
 
     call: Callable[..., Any]

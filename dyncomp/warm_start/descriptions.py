@@ -46,8 +46,8 @@ def is_library(module: str) -> bool:
 
 # -- names ------------------------------------------------------------------------------------
 def find(module: str, path: str) -> Any:
-    """What a module has under a dotted path, found in dictionaries alone; behind ``@`` each ``w`` stands for what
-    is wrapped there. Raises :class:`Stale`."""
+    """What a module has under a dotted path, found in dictionaries alone; behind ``@`` each ``w`` stands for
+    what is wrapped there. Raises :class:`Stale`."""
     if top_package(module) == _OWN:
         importlib.import_module(module)
     path, _, wrapped = path.partition("@")

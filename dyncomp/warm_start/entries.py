@@ -120,7 +120,8 @@ def unpack(
     config: CaptureConfig,
     parts: Parts,
 ) -> tuple[_hook.Entry, StoredRecord]:
-    """The entry of these texts for ``function``, called with ``args``. ``parts``: what is kept beside it. Raises what there is to raise where they do not fit."""
+    """The entry of these texts for ``function``, called with ``args``. ``parts``: what is kept beside it.
+    Raises whatever there is to raise where they do not fit."""
     main, details = texts
     data = json.loads(main)
     check_sources(data["sources"])

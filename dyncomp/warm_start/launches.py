@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..build.kernel_cache import kernel_key, open_cache
+from ..build.library import Library
 from ..capture.entries.floating import Watch
 from ..device import CPU
 from ..frontends.base import ArrayOwner
@@ -36,21 +37,27 @@ def with_spent(packer: Packer, compiled: Compiled, row: list[Any]) -> list[Any]:
 def pack_launch(packer: Packer, compiled: Compiled) -> list[Any]:
     """The row of a compiled graph as it is launched."""
     artifact = compiled.artifact
-    plan, heard, owner = getattr(artifact, "plan", None), compiled.heard, compiled.owner
+    plan = getattr(artifact, "plan", None)
     on_cpu = compiled.graph_after.device == CPU
     if not isinstance(plan, LaunchPlan) or compiled.backend != "inductor" or not on_cpu:
         raise NotStorable("a graph that is not one launch on the CPU")
-    for step in plan.steps:
-        if isinstance(step, PyCallStep) and type(step.func) is functools.partial:
-            _note_reference(packer, step.func.func, owner)
-    packer.own.update((id(constant), constant) for constant in plan.constants)
     key = None
     if artifact.source:
         if artifact.built is None:
             raise NotStorable("a graph whose code is not in the cache")
         key = kernel_key(artifact.source, artifact.built)
+    return ["graph", key, *pack_plan(packer, compiled, plan)]
+
+
+def pack_plan(packer: Packer, compiled: Compiled, plan: LaunchPlan) -> list[Any]:
+    """A launch plan, and what of arrays and threads goes with it."""
+    owner = compiled.owner
+    for step in plan.steps:
+        if isinstance(step, PyCallStep) and type(step.func) is functools.partial:
+            _note_reference(packer, step.func.func, owner)
+    packer.own.update((id(constant), constant) for constant in plan.constants)
     name = None if owner is None else owner_name(owner)
-    return ["graph", packer.value(plan), key, name, list(heard), compiled.num_threads]
+    return [packer.value(plan), name, list(compiled.heard), compiled.num_threads]
 
 
 def _note_reference(packer: Packer, function: Any, owner: ArrayOwner | None) -> None:
@@ -73,14 +80,20 @@ def _routine(unpacker: Unpacker, parts: list[Any]) -> Any:
 
 
 def unpack_graph(unpacker: Unpacker, parts: list[Any]) -> Any:
-    data, key, name, heard, num_threads = parts
-    owner = None if name is None else owner_named(name)
-    choose_threads(num_threads, owner)
+    key, *plan = parts
     library = None
     if key is not None:
         library = open_cache().at(key)
         if library is None:
             raise Stale("its kernels are not in the cache")
+    return launched(unpacker, plan, library)
+
+
+def launched(unpacker: Unpacker, parts: list[Any], library: Library | None) -> Callable[..., Any]:
+    """What :func:`pack_plan` packed, as a callable that runs kernels of ``library``."""
+    data, name, heard, num_threads = parts
+    owner = None if name is None else owner_named(name)
+    choose_threads(num_threads, owner)
     plan = unpacker.value(data)
     if not isinstance(plan, LaunchPlan):
         raise Stale("no launch plan")

@@ -1,7 +1,7 @@
 """Objects as plain data, and back: numbers, texts, and rows that name what a process has anyway.
 
-A value is ``None``, a bool, an int or a text as it is, anything else ``[n]``: row ``n`` of a table. A row is a
-list, the kind first. Modules, classes, functions and members are named, with a description of what the name
+A value is ``None``, a bool, an int or a text as it is, anything else ``[n]``: row ``n`` of a table. A row is
+a list, the kind first. Modules, classes, functions and members are named, with a description of what the name
 led to (:mod:`.descriptions`); records are of a closed list of our own classes. Nothing is unpickled, and no
 code of the program runs: modules are not imported, attributes are found in dictionaries.
 
@@ -56,9 +56,9 @@ Environment = tuple[tuple[Any, ...], dict[str, Any], dict[str, Any], "tuple[Any,
 
 
 class Packer:
-    """Writes values. ``by_type`` and ``recipes`` (by the id of an object): how further rows are made, which an
-    :class:`Unpacker` reads by its ``makers``. Mutable containers are stored where they are among ``own``, by
-    their ids: others are the program's."""
+    """Writes values. ``by_type`` and ``recipes`` (by the id of an object): how further rows are made, which
+    an :class:`Unpacker` reads by its ``makers``. Mutable containers are stored where they are among ``own``,
+    by their ids: others are the program's."""
 
     def __init__(self, by_type: Mapping[type, Callable[[Packer, Any], list[Any]]]) -> None:
         self.rows: list[list[Any]] = []

@@ -2,7 +2,7 @@
 
 ``<cache>/entries/ab/<key>/<name>.json`` holds one entry: a line with a checksum, then two texts
 (:mod:`.entries`). The key is of the function's code and place, the types of its arguments, the options and
-the versions of Python, NumPy, dyncomp and the compiler; everything else that must be as it was is in the file.
+the versions of Python, NumPy, dyncomp and the compiler; what else must be as it was is in the file.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def may_store(options: Options) -> bool:
 
 
 class EntryStore:
-    """The entries on disk of one configuration: see :class:`~dyncomp.capture.entries.stored.StoredEntries`."""
+    """The entries on disk of one configuration
+    (:class:`~dyncomp.capture.entries.stored.StoredEntries`)."""
 
     def __init__(self, options: Options) -> None:
         self._options = repr(sorted(options.key())) + f" {options.fullgraph} {options.measure}"

@@ -72,6 +72,24 @@ class Base:
         return np.exp(-x) + self.bias
 """
 
+OTHER = """class Other(Base):
+    rate = 9.0
+    def activate(self, x):
+        return -x
+
+class Model(Other):"""
+OVERRIDING = """    def activate(self, x):
+        return x
+    def step"""
+PROPERTY = """    @property
+    def rate(self):
+        return 7.0"""
+DECORATED = """def twice(f):
+    return lambda *a, **k: 2 * f(*a, **k)
+
+@twice
+def pieces(x"""
+
 # (file, what is replaced, by what)
 EDITS = {
     "a constant of a function": ("program", "np.sin(x) * FACTOR", "np.sin(x) * 0.5 * FACTOR"),
@@ -90,22 +108,22 @@ EDITS = {
     "other bases": (
         "program",
         "class Model(Base):",
-        "class Other(Base):\n    rate = 9.0\n    def activate(self, x): return -x\n\nclass Model(Other):",
+        OTHER,
     ),
     "a method that overrides": (
         "program",
         "    def step",
-        "    def activate(self, x):\n        return x\n    def step",
+        OVERRIDING,
     ),
     "a property in place of an attribute": (
         "program",
         "    rate = 0.5",
-        "    @property\n    def rate(self):\n        return 7.0",
+        PROPERTY,
     ),
     "a decorator": (
         "program",
         "def pieces(x",
-        "def twice(f):\n    return lambda *a, **k: 2 * f(*a, **k)\n\n@twice\ndef pieces(x",
+        DECORATED,
     ),
     "the loop's body": ("program", "np.tanh(y * k)", "np.cos(y * k)"),
     "the number of iterations": ("program", "range(20)", "range(21)"),
@@ -160,6 +178,12 @@ def test_edits_are_seen(zygote: Zygote, filled: tuple[Path, Path], name: str) ->
         write(folder)
 
 
+SPECIAL = """def read(self, name):
+    return 3.0 if name == "rate" else object.__getattribute__(self, name)
+program.Model.__getattribute__ = read"""
+LIBRARY = """import types
+program.np = types.SimpleNamespace(**{**vars(program.np), "sin": program.np.cos})"""
+
 # What changes in the process, with the files as they were.
 CHANGES = {
     "a global": "program.FACTOR = 5.0",
@@ -168,9 +192,9 @@ CHANGES = {
     "its code": "helper.scaled.__code__ = (lambda x, by: x - by).__code__",
     "a method": "helper.Base.activate = lambda self, x: x",
     "a class attribute": "program.Model.rate = 11.0",
-    "a special method": "program.Model.__getattribute__ = lambda s, n: 3.0 if n == 'rate' else object.__getattribute__(s, n)",
+    "a special method": SPECIAL,
     "the contents of a closure": "program.shift.__closure__[0].cell_contents = 13.0",
-    "a function of the library": "program.np = __import__('types').SimpleNamespace(**{**vars(program.np), 'sin': program.np.cos})",
+    "a function of the library": LIBRARY,
     "another closure of the same code": "program.shift = program.around(17.0)",
     "a dict": "program.TABLE['a'] = 19.0",
 }

@@ -1,8 +1,8 @@
 """Fresh processes for the price of a fork: started with dyncomp imported and nothing compiled.
 
-``python -m tests.warm_start.zygote`` reads requests, one JSON object a line: ``folder`` (put first on the path),
-``module`` (imported there; its ``main()`` gives what is compared), ``cache`` (``None``: plain Python). It forks
-for each, and answers with the outcome and the counters of :func:`dyncomp.stats`.
+``python -m tests.warm_start.zygote`` reads requests, one JSON object a line: ``folder`` (put first on the
+path), ``module`` (imported there; its ``main()`` gives what is compared), ``cache`` (``None``: plain Python).
+It forks for each, and answers with the outcome and the counters of :func:`dyncomp.stats`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...dataclass import dataclass
@@ -12,6 +12,7 @@ from ..guards.source import Source
 from .records import EntryRecord
 
 if TYPE_CHECKING:
+    from ..replacement.signature import Signature
     from .config import CaptureConfig
 
 
@@ -30,6 +31,7 @@ class Captured:
     reads: tuple[_hook.GuardProgram, Sequence[Source]] | None = None
     moves: bool = False
     trial: str = ""
+    signature: Callable[[], Signature] | None = None
 
 
 class StoredEntries(Protocol):

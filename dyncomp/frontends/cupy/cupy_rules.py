@@ -14,7 +14,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symbolic.integers import SymInt
 from ..base import ArrayRef, Rule, TraceContext
-from ..numpy import NumpyFrontend
+from ..numpy.frontend import NumpyFrontend
 from ..numpy.operands import emit, is_scalar_constant
 from ..rule_table import LibraryRules, below
 from . import cupy_facts

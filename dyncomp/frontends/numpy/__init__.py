@@ -1,5 +1,1 @@
-"""NumPy's arrays, scalars and callables in ops."""
-
-from .frontend import NumpyFrontend
-
-__all__ = ["NumpyFrontend"]
+"""NumPy's arrays, scalars and callables in ops (``frontend.NumpyFrontend``)."""

@@ -1,5 +1,1 @@
-"""The torch frontend. Importing this package imports torch; ``import dyncomp`` does not import it."""
-
-from .frontend import TorchFrontend
-
-__all__ = ["TorchFrontend"]
+"""The torch frontend (``frontend.TorchFrontend``). Its modules import torch; ``import dyncomp`` does not."""

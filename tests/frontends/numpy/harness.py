@@ -17,7 +17,7 @@ import numpy as np
 from dyncomp.aot_autograd.functionalize import functionalize
 from dyncomp.errors import Unsupported
 from dyncomp.frontends.base import ArrayRef, TraceContext
-from dyncomp.frontends.numpy import NumpyFrontend
+from dyncomp.frontends.numpy.frontend import NumpyFrontend
 from dyncomp.graph.interp import Interpreter
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, verify
 from dyncomp.prims.table import TABLE

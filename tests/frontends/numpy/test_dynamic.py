@@ -100,7 +100,7 @@ def test_symbolic_index() -> None:
     """An integer argument kept symbolic, as a loop counter is."""
     from dyncomp.dtypes import float64
     from dyncomp.frontends.base import ArrayRef, TraceContext
-    from dyncomp.frontends.numpy import NumpyFrontend
+    from dyncomp.frontends.numpy.frontend import NumpyFrontend
     from dyncomp.graph.ir import GraphBuilder, GraphOutput, array_type
 
     frontend = NumpyFrontend()

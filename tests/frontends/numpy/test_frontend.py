@@ -12,7 +12,7 @@ import pytest
 from dyncomp import dtypes
 from dyncomp.errors import Unsupported
 from dyncomp.frontends.base import ArrayRef, TraceContext
-from dyncomp.frontends.numpy import NumpyFrontend
+from dyncomp.frontends.numpy.frontend import NumpyFrontend
 from dyncomp.graph.interp import Interpreter
 from dyncomp.graph.ir import GraphBuilder, GraphOutput, array_type, verify
 from dyncomp.prims.table import TABLE
@@ -195,7 +195,7 @@ def test_refused_with_a_reason(program: Any) -> None:
 
 def test_import_pulls_in_no_other_library() -> None:
     code = (
-        "import sys; from dyncomp.frontends.numpy import NumpyFrontend; NumpyFrontend().rules;"
+        "import sys; from dyncomp.frontends.numpy.frontend import NumpyFrontend; NumpyFrontend().rules;"
         "assert not {'torch', 'sympy', 'triton', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

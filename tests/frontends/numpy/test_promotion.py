@@ -11,7 +11,7 @@ import pytest
 from dyncomp import dtypes
 from dyncomp.errors import Unsupported
 from dyncomp.frontends.base import ArrayRef, TraceContext
-from dyncomp.frontends.numpy import NumpyFrontend
+from dyncomp.frontends.numpy.frontend import NumpyFrontend
 from dyncomp.frontends.numpy.ufuncs import elementwise_ufuncs
 from dyncomp.graph.ir import GraphBuilder, array_type
 from dyncomp.prims.table import TABLE

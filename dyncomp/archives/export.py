@@ -1,0 +1,321 @@
+"""``dyncomp.export``: a function's graph, captured once, in a file of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import io
+import json
+import sys
+import types
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..aot_autograd.pair import is_single
+from ..api import SESSION, compile_with
+from ..build.kernel_cache import open_cache
+from ..capture.entries.config import CaptureConfig
+from ..capture.entries.records import EntryRecord
+from ..capture.entries.stored import Captured
+from ..capture.guards.guard import Guard, Kind
+from ..capture.guards.source import LocalSource, Source
+from ..capture.policy.recompilation import builtins_of
+from ..capture.replacement.signature import Environment, Signature
+from ..dataclass import dataclass
+from ..errors import ExportError
+from ..graph.text import print_graph
+from ..hook import _hook
+from ..inductor.launch import LaunchPlan
+from ..inductor.render.cpp.unit import render_module
+from ..options import make_options
+from ..warm_start import guards as stored_guards
+from ..warm_start.descriptions import NotStorable
+from ..warm_start.launches import BY_TYPE, pack_plan
+from ..warm_start.owners import owner_name
+from ..warm_start.plain import Packer
+from .layout import ALIGNMENT, FORMAT, GRAPH, MANIFEST, WEIGHTS, kernels_of
+from .processors import LEVELS, builder_of
+from .weights import pack_weights
+
+SERIAL_NS = 8e3  # graphs below it run on one thread
+_ZIP_HEADER = 30  # bytes before a file's name
+_ZIP_EXTRA = 4  # bytes before what an extra field holds
+_ZIP_PADDING = b"dc"  # the kind of extra field that is only there to be long
+_SOURCES_CHECKED = (Kind.SYM, Kind.NO_OVERLAP, Kind.OVERLAP)
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """A function that was captured to be saved.
+
+    ``manifest`` describes inputs, results and the launch; ``weights`` are the arrays that the function found
+    elsewhere than in its arguments, by name; ``kernels`` are shared objects by processor level; ``graph`` is
+    the captured graph as text.
+    """
+
+    name: str
+    manifest: dict[str, Any]
+    weights: Mapping[str, Any]
+    kernels: Mapping[str, bytes]
+    graph: str
+
+    def save(self, path: str | Path) -> None:
+        """Write the archive: a zip file that :func:`dyncomp.load` reads."""
+        Path(path).write_bytes(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The archive. Nothing is compressed, and weights are aligned: they are used where they lie."""
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            if self.weights:
+                _write_aligned(archive, WEIGHTS, pack_weights(self.weights))
+            for level, content in self.kernels.items():
+                archive.writestr(kernels_of(level), content)
+            archive.writestr(GRAPH, self.graph)
+            archive.writestr(MANIFEST, json.dumps(self.manifest, separators=(",", ":")))
+        return out.getvalue()
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(self.manifest["inputs"])
+        return f"<exported {self.name}({inputs}), {len(self.weights)} weights, for {', '.join(self.kernels)}>"
+
+
+def _write_aligned(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a file whose content begins at a multiple of 64 bytes."""
+    info = zipfile.ZipInfo(name)
+    assert archive.fp is not None
+    start = archive.fp.tell() + _ZIP_HEADER + len(name) + _ZIP_EXTRA
+    padding = -start % ALIGNMENT
+    info.extra = _ZIP_PADDING + padding.to_bytes(2, "little") + bytes(padding)
+    archive.writestr(info, content)
+
+
+def export(
+    f: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic: bool | Mapping[str, Any] | None = None,
+    processors: Sequence[str] = LEVELS,
+) -> Exported:
+    """Capture ``f(*args, **kwargs)`` as one graph that runs without a compiler and without ``f``.
+
+        dyncomp.export(model, (x,), dynamic={"x": 0}).save("model.dcp")
+        model = dyncomp.load("model.dcp")
+
+    Arrays and numbers among the arguments stay arguments; those that ``f`` finds elsewhere (a model's
+    parameters, globals) are saved with their values, everything else is fixed as it is now. Sizes are fixed
+    as well unless ``dynamic`` frees them, which is said as for :func:`dyncomp.compile`. ``f`` is called once.
+    PyTorch functions are exported without gradients. ``processors``: the levels of x86-64 that code is
+    generated for; a file runs on the best one that the processor has. An exported graph does not warn of
+    floating-point errors.
+
+    Raises :class:`~dyncomp.errors.ExportError` for functions that one graph alone cannot replace, with the
+    reason, :class:`~dyncomp.errors.GraphBreakError` where the graph would break, and ``ValueError`` for
+    unknown processors.
+    """
+    unknown = [level for level in processors if level not in LEVELS]
+    if unknown or not processors:
+        raise ValueError(f"processors: {', '.join(unknown) or 'none'}; known are {', '.join(LEVELS)}")
+    name, f = _name(f), _without_module(f)
+    captured, signature, env = _captured(f, args, dict(kwargs or {}), dynamic)
+    return _Archive(name, captured, signature, env, _has_owner(f)).exported(processors)
+
+
+def _without_module(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``forward`` of a module that nothing hooks: its arguments have the names that the program gives them."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(f, torch.nn.Module) or f._forward_hooks or f._forward_pre_hooks:
+        return f
+    forward: Callable[..., Any] = f.forward
+    return forward
+
+
+def _has_owner(f: Callable[..., Any]) -> bool:
+    """Whether the function's first argument is the object that it belongs to."""
+    return not isinstance(f, (types.FunctionType, _hook.Dispatcher))
+
+
+class _Recorder:
+    """Takes what capture would store."""
+
+    found: list[tuple[Captured, Signature, Environment]]
+
+    def __init__(self) -> None:
+        self.found = []
+
+    def find(self, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> None:
+        return None
+
+    def keep(self, captured: Captured, config: CaptureConfig) -> None:
+        function = captured.function
+        env = (captured.args, function.__globals__, builtins_of(function), function.__closure__)
+        if captured.signature is None:
+            raise ExportError(f"{function.__qualname__} works on no array")
+        self.found.append((captured, captured.signature(), env))
+
+
+def _captured(
+    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], dynamic: Any
+) -> tuple[Captured, Signature, Environment]:
+    options = {"measure": False, "patience_us": 0, "warm_start": False, "tier": "best"}
+    config = SESSION.new_config(make_options(fullgraph=True, dynamic=dynamic, options=options))
+    recorder = _Recorder()
+    config.stored = recorder
+    compiled = compile_with(f, config)
+    with _without_gradients():
+        compiled(*args, **kwargs)
+    if len(recorder.found) != 1:
+        skipped = [reason for _, _, reason in config.records.skipped]
+        raise ExportError(f"{_name(f)} is no single graph: {'; '.join(skipped) or 'nothing was captured'}")
+    return recorder.found[0]
+
+
+def _without_gradients() -> Any:
+    torch = sys.modules.get("torch")
+    return contextlib.nullcontext() if torch is None else torch.no_grad()
+
+
+def _name(f: object) -> str:
+    return str(getattr(f, "__qualname__", type(f).__qualname__))
+
+
+class _Archive:
+    """Puts the parts of an archive together."""
+
+    def __init__(
+        self,
+        name: str,
+        captured: Captured,
+        signature: Signature,
+        env: Environment,
+        has_owner: bool,
+    ) -> None:
+        self.name = name
+        self.captured = captured
+        self.record: EntryRecord = captured.record
+        self.signature = signature
+        self.env = env
+        self.first = 1 if has_owner else 0  # the first argument that callers give
+        self.packer = Packer({**stored_guards.BY_TYPE, **BY_TYPE})
+        self.weights: dict[str, Any] = {}
+
+    def exported(self, processors: Sequence[str]) -> Exported:
+        compiled = self.record.compiled
+        plan = getattr(getattr(compiled, "artifact", None), "plan", None)
+        graph = self.record.graph
+        if not isinstance(plan, LaunchPlan) or graph is None:
+            raise ExportError(f"{self.name}: sizes that depend on the data, or arrays on a GPU")
+        try:
+            self._refuse_writes(plan)
+            launch = pack_plan(self.packer, compiled, replace(plan, on_status=None))
+            manifest = self._manifest(launch)
+        except NotStorable as error:
+            raise ExportError(f"{self.name} holds {error}") from error
+        kernels = self._kernels(processors)
+        manifest["kernels"] = {level: hashlib.sha256(code).hexdigest() for level, code in kernels.items()}
+        return Exported(self.name, manifest, self.weights, kernels, print_graph(graph))
+
+    def _refuse_writes(self, plan: LaunchPlan) -> None:
+        for source, slot in zip(self.signature.inputs, plan.inputs):
+            if slot.writable and not self._is_given(source):
+                raise ExportError(f"{self.name} writes to {source.expr()}, which is not an argument")
+
+    def _manifest(self, launch: list[Any]) -> dict[str, Any]:
+        given = [source for source in self.signature.inputs if self._is_given(source)]
+        program = stored_guards.pack_program(self.packer, self._guards(), given)
+        takes = [None if self._is_given(source) else self._weight(source) for source in self.signature.inputs]
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "inputs": [source.expr() for source in given],
+            "parameters": self._parameters(),
+            "first": self.first,
+            "of": "numpy" if self.record.compiled.owner is None else owner_name(self.record.compiled.owner),
+            "launch": self.packer.row(launch),
+            "guards": program,
+            "expected": [str(guard) for guard in self._guards()],
+            "takes": takes,
+            "result": self._result(self.signature.result),
+            "single": is_single(self.record.compiled.graph_after),
+            "rows": self.packer.rows,
+        }
+
+    def _is_given(self, source: Source) -> bool:
+        root = source.root()
+        return isinstance(root, LocalSource) and root.index >= self.first
+
+    def _weight(self, source: Source) -> str:
+        name = source.expr().removeprefix("self.") or "value"
+        value = self.signature.read(source, self.env)
+        if not hasattr(value, "shape"):
+            raise ExportError(f"{source.expr()} is a number that the graph reads: make it an argument")
+        self.weights[name] = value
+        return name
+
+    def _guards(self) -> list[Guard]:
+        """Those of what is given, so far as another process can check them."""
+        found = []
+        for guard in self.record.guards:
+            if not self._speaks_of_given(guard):
+                continue
+            packer = Packer({**stored_guards.BY_TYPE, **BY_TYPE})
+            try:
+                stored_guards.pack_program(packer, [guard])
+            except NotStorable:
+                continue
+            if all(map(_is_array_library, packer.modules)):
+                found.append(guard)
+        return found
+
+    def _speaks_of_given(self, guard: Guard) -> bool:
+        if guard.source is not None:
+            return self._is_given(guard.source)
+        if guard.kind not in _SOURCES_CHECKED:
+            return False
+        facts = guard.expected
+        sources = [b.source for b in facts.bindings] if guard.kind is Kind.SYM else list(facts.arrays)
+        return all(map(self._is_given, sources))
+
+    def _parameters(self) -> list[list[Any]]:
+        found = []
+        for parameter in [*inspect.signature(self.captured.function).parameters.values()][self.first :]:
+            row: list[Any] = [parameter.name, int(parameter.kind)]
+            if parameter.default is not inspect.Parameter.empty:
+                try:
+                    row.append(self.packer.value(parameter.default))
+                except NotStorable:
+                    pass  # it has to be given
+            found.append(row)
+        return found
+
+    def _result(self, tree: list[Any]) -> list[Any]:
+        kind, *parts = tree
+        if kind in ("output", "input"):
+            return tree
+        if kind == "constant":
+            return [kind, self.packer.value(parts[0])]
+        if kind == "mapping":
+            cls, *pairs = parts
+            name = "" if cls is dict else f"{cls.__module__}:{cls.__qualname__}"
+            return [kind, name, *[[self.packer.value(key), self._result(item)] for key, item in pairs]]
+        return [kind, *map(self._result, parts)]
+
+    def _kernels(self, processors: Sequence[str]) -> dict[str, bytes]:
+        artifact = self.record.compiled.artifact
+        if not artifact.source:
+            return {}
+        cache, made = open_cache(), {}
+        for level in processors:
+            toolchain, vector_calls = builder_of(level)
+            source = render_module(artifact.module, SERIAL_NS, vector_calls, artifact.form.knobs)
+            made[level] = cache.load(source, toolchain).path.read_bytes()
+        return made
+
+
+def _is_array_library(module: str) -> bool:
+    return module.partition(".")[0] in ("numpy", "torch", "builtins", "collections")
