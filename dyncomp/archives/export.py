@@ -127,7 +127,7 @@ def export(
 
 
 def _without_module(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``forward`` of a module that nothing hooks: its arguments have the names that the program gives them."""
+    """``forward`` of a module that nothing hooks: its arguments have the names that the program gives."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not isinstance(f, torch.nn.Module) or f._forward_hooks or f._forward_pre_hooks:
         return f
@@ -283,13 +283,12 @@ class _Archive:
 
     def _parameters(self) -> list[list[Any]]:
         found = []
-        for parameter in [*inspect.signature(self.captured.function).parameters.values()][self.first :]:
+        signature = inspect.signature(self.captured.function, follow_wrapped=False)
+        for parameter in [*signature.parameters.values()][self.first :]:
             row: list[Any] = [parameter.name, int(parameter.kind)]
             if parameter.default is not inspect.Parameter.empty:
-                try:
+                with contextlib.suppress(NotStorable):  # which has to be given
                     row.append(self.packer.value(parameter.default))
-                except NotStorable:
-                    pass  # it has to be given
             found.append(row)
         return found
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from ...dataclass import dataclass
 from ...errors import ExportError
+from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS
 from ..guards.program import lower_guards
-from ..guards.source import Source
+from ..guards.source import LocalSource, Source
 from ..terminators import End, ReturnEnd
 from ..tracer import Tracer
 from ..values.array import ArrayValue
@@ -55,6 +57,8 @@ def signature_of(tracer: Tracer, cg: Codegen, end: End) -> Signature:
 
 def _refuse_effects(tracer: Tracer) -> None:
     changed = [v for v in tracer.mutated if not isinstance(v, ArrayValue) and not _is_as_before(v)]
+    keywords = _keyword_arguments(tracer.code)  # a dict that is made for the call
+    changed = [v for v in changed if v.source is None or v.source != keywords]
     if changed:
         raise ExportError(f"the function changes an object from outside ({changed[0].describe()})")
     if tracer.global_writes:
@@ -65,6 +69,14 @@ def _refuse_effects(tracer: Tracer) -> None:
         raise ExportError("the function draws random numbers outside of the graph")
     if tracer.modes_set:
         raise ExportError(f"the function sets a mode for good: {', '.join(tracer.modes_set)}")
+
+
+def _keyword_arguments(code: types.CodeType) -> Source | None:
+    """Where ``**kwargs`` is, the last of the arguments."""
+    if not code.co_flags & CO_VARKEYWORDS:
+        return None
+    last = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS)
+    return LocalSource(code.co_varnames[last], last)
 
 
 def _is_as_before(value: Value) -> bool:
