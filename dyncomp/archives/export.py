@@ -274,7 +274,8 @@ class _Archive:
 
     def _speaks_of_given(self, guard: Guard) -> bool:
         if guard.source is not None:
-            return self._is_given(guard.source)
+            other = guard.expected if isinstance(guard.expected, Source) else guard.source
+            return self._is_given(guard.source) and self._is_given(other)
         if guard.kind not in _SOURCES_CHECKED:
             return False
         facts = guard.expected
