@@ -14,6 +14,7 @@ from typing import Any
 
 from ..aot_autograd.pair import giving_several
 from ..build.library import Library
+from ..collector import few_collections
 from ..errors import ExportError
 from ..warm_start import guards as stored_guards
 from ..warm_start.descriptions import Stale, find
@@ -79,7 +80,8 @@ def load(path: str | Path) -> Loaded:
             f"{path} is no archive that dyncomp.export wrote, or is damaged: {error}"
         ) from error
     try:
-        return Loaded(data, weights, library)
+        with few_collections():
+            return Loaded(data, weights, library)
     except (Stale, KeyError, IndexError, TypeError, ValueError) as error:
         raise ExportError(f"{path} cannot be loaded here: {error}") from error
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..build.cache_files import damage, evict, survey
 from ..build.kernel_cache import KernelCache, open_cache
 from ..trusted import Folder, read
+from ..warm_start.store import FOLDER, damage_of_entry
 from .answers import Answer, size_text
 
 _LIBRARY = ".so"
@@ -24,17 +25,20 @@ def info() -> Answer:
     files = survey(root)
     size = sum(facts.st_size for *_, facts in files)
     libraries = sum(name.endswith(_LIBRARY) for _, name, _ in files)
+    entries = sum(names[0] == FOLDER and "-" not in name for names, name, _ in files)
     found: dict[str, Any] = {
         "directory": str(cache.directory),
         "note": cache.note,
         "libraries": libraries,
+        "entries": entries,
         "bytes": size,
         "limit": cache.limit,
         "used_first": min((facts.st_mtime for *_, facts in files), default=None),
         "used_last": max((facts.st_mtime for *_, facts in files), default=None),
     }
     lines = [
-        f"{cache.directory}: {libraries} libraries, {size_text(size)} of at most {size_text(cache.limit)}"
+        f"{cache.directory}: {libraries} libraries, {entries} captured functions, "
+        f"{size_text(size)} of at most {size_text(cache.limit)}"
     ]
     if cache.note:
         lines.append(cache.note)
@@ -62,23 +66,28 @@ def clear() -> Answer:
 
 
 def verify() -> Answer:
-    """Check every library as it is checked before it is loaded: its checksum, and that it is whole. A damaged
-    one does no harm: it is built again when it is wanted."""
+    """Check every library and captured function as they are checked before they are loaded: their checksums,
+    and that libraries are whole. A damaged one does no harm: it is made again when it is wanted."""
     cache, root = _opened()
     damaged: dict[str, str] = {}
     count = 0
     for names, name, _ in survey(root):
-        if not name.endswith(_LIBRARY):
+        is_library, is_entry = name.endswith(_LIBRARY), names[0] == FOLDER
+        if not is_library and not is_entry:
             continue
         count += 1
         try:
             with root.below(*names) as folder:
-                reason = damage(read(folder, name), name.removesuffix(_LIBRARY))
+                content = read(folder, name)
+            if is_library:
+                reason = damage(content, name.removesuffix(_LIBRARY))
+            else:
+                reason = damage_of_entry(names[-1], content)
         except OSError as error:
             reason = f"it cannot be read: {error}"
         if reason:
             damaged["/".join((*names, name))] = reason
-    found = {"directory": str(cache.directory), "libraries": count, "damaged": damaged}
-    lines = [f"{cache.directory}: {count} libraries, {len(damaged)} damaged"]
-    lines += [f"  {path}: {reason}; it is built again when it is wanted" for path, reason in damaged.items()]
+    found = {"directory": str(cache.directory), "files": count, "damaged": damaged}
+    lines = [f"{cache.directory}: {count} libraries and captured functions, {len(damaged)} damaged"]
+    lines += [f"  {path}: {reason}; it is made again when it is wanted" for path, reason in damaged.items()]
     return Answer(found, lines, good=not damaged)

@@ -13,7 +13,7 @@ from .descriptions import NotStorable
 from .plain import Packer, Unpacker
 
 if TYPE_CHECKING:
-    from .entries import Context
+    from .context import Context
 
 _FIELDS = (
     *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_nlocals", "co_stacksize", "co_flags"),

@@ -80,10 +80,10 @@ class EntryStore:
             gradients = getattr(captured.record.compiled, "gradients", None)
             if gradients is not None:
                 keep_backwards(captured.record.compiled, parts)
-        except NotStorable as error:
+        except (NotStorable, ToolchainError, OSError) as error:
             config.records.counters["not_stored"] += 1
             log.info("%s is not kept on disk: %s", function.__qualname__, error)
-        except (ToolchainError, *_DAMAGED) as error:
+        except _DAMAGED as error:
             config.note_fault(f"{function.__qualname__} is not kept on disk", error)
 
     def _find(
@@ -158,13 +158,18 @@ def _digest(key: str, content: bytes) -> str:
     return hashlib.sha256(key.encode() + content).hexdigest()
 
 
+def damage_of_entry(key: str, content: bytes) -> str:
+    """Why a file under ``key`` must not be used; empty if it may."""
+    digest, _, body = content.partition(b"\n")
+    return "" if digest.decode(errors="replace") == _digest(key, body) else "its checksum is wrong"
+
+
 def _checked(key: str, content: bytes) -> str | None:
     """What a file holds behind its checksum; ``None``, which is logged, where that is wrong."""
-    digest, _, body = content.partition(b"\n")
-    if digest.decode(errors="replace") != _digest(key, body):
+    if damage_of_entry(key, content):
         log.warning("a damaged entry on disk is not used: %s", key)
         return None
-    return body.decode()
+    return content.partition(b"\n")[2].decode()
 
 
 def _names(cache: KernelCache, key: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,50 @@ def test_changes_are_seen(zygote: Zygote, filled: tuple[Path, Path], name: str) 
     for _ in range(2):
         assert zygote.run(folder, cache, "changed")["outcome"] == expected
     assert zygote.run(folder, cache)["outcome"] == zygote.run(folder, None)["outcome"]
+
+
+# What lies on disk.
+def files(cache: Path) -> list[Path]:
+    return sorted((cache / "entries").rglob("*.json"))
+
+
+DAMAGES = {
+    "cut off": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "another bit": lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+    "not text": lambda content: b"\xff" * len(content),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damaged_files_are_misses(
+    zygote: Zygote, filled: tuple[Path, Path], tmp_path: Path, how: str
+) -> None:
+    folder, cache = filled
+    copy = tmp_path / "cache"
+    shutil.copytree(cache, copy)
+    for file in files(copy):
+        file.write_bytes(DAMAGES[how](file.read_bytes()))
+    found = zygote.run(folder, copy)
+    assert found["outcome"] == zygote.run(folder, None)["outcome"]
+    assert found["stats"]["from_disk"] == 0 and found["stats"]["internal_errors"] == 0
+    assert zygote.run(folder, copy)["stats"]["from_disk"] > 6  # kept anew
+
+
+def test_others_files_are_not_used(zygote: Zygote, filled: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, cache = filled
+    copy = tmp_path / "cache"
+    shutil.copytree(cache, copy)
+    for file in files(copy):
+        file.chmod(0o666)
+    assert zygote.run(folder, copy)["stats"]["from_disk"] == 0
+
+
+def test_without_kernels(zygote: Zygote, filled: tuple[Path, Path], tmp_path: Path) -> None:
+    """An entry whose kernels were deleted is a miss."""
+    folder, cache = filled
+    copy = tmp_path / "cache"
+    shutil.copytree(cache, copy)
+    for file in copy.rglob("*.so"):
+        file.unlink()
+    assert zygote.run(folder, copy)["outcome"] == zygote.run(folder, None)["outcome"]
