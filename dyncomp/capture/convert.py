@@ -115,7 +115,7 @@ def _use(
     """An entry from disk, as if it had been captured."""
     entry, record = found
     record.missed, record.from_disk = missed, True
-    note_found(code, config, record)
+    note_found(code, config, entry, record)
     config.records.add_entry(record)
     config.records.counters["from_disk"] += 1
     return entry

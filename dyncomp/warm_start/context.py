@@ -18,6 +18,11 @@ class Parts(Protocol):
     def write(self, name: str, text: str) -> None: ...
 
 
+def read_part(details: str, name: str) -> Any:
+    """A part of what explains an entry."""
+    return json.loads(details)[name]
+
+
 @dataclass(eq=False)
 class Context:
     """The function's code, its configuration, and the texts of the entry."""
@@ -27,10 +32,6 @@ class Context:
     parts: Parts
     details: str
     made: Fallback | None = None
-
-    def read(self, name: str) -> Any:
-        """A part of what explains the entry."""
-        return json.loads(self.details)[name]
 
     def fallback(self, breaks_are_errors: bool) -> Fallback:
         self.made = Fallback(self.config, self.code, breaks_are_errors)

@@ -8,14 +8,15 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..capture.entries.config import CaptureConfig
+from ..capture.entries.config import CaptureConfig, FrameState
 from ..capture.entries.records import EntryRecord
 from ..capture.entries.stored import Captured
 from ..capture.guards.guard import Guard
+from ..capture.guards.serial import is_constant
 from ..capture.policy.fallback import Fallback
 from ..capture.policy.recompilation import builtins_of
 from ..capture.policy.trial import BodyTrial, Trial
-from ..graph.ir import Loc
+from ..graph.ir import Loc, OpTable
 from ..hook import _hook
 from . import codes, guards, launches, pairs
 from .context import Context, Parts
@@ -74,9 +75,32 @@ def pack(captured: Captured, config: CaptureConfig) -> tuple[str, str]:
         "has_graph": record.has_graph,
         "breaks": packer.value(record.breaks),
         "instructions": record.instructions,
+        "seen": _pack_seen(packer, config.state_of(captured.function.__code__)),
         "sources": sources_of(packer.modules),
     }
     return json.dumps(main, separators=(",", ":")), json.dumps(_pack_details(record), separators=(",", ":"))
+
+
+def _pack_seen(packer: Packer, state: FrameState) -> list[Any]:
+    """What was seen of the inputs, from which later captures know what changes from call to call."""
+    seen = [
+        packer.values((key, value))
+        for key, value in state.seen.items()
+        if type(value) in (int, float, tuple) and is_constant(value)
+    ]
+    dims = [[key, sorted(axes)] for key, axes in state.dynamic_dims.items()]
+    return [seen, packer.values(state.dynamic), dims]
+
+
+def _learn(unpacker: Unpacker, data: list[Any], state: FrameState) -> None:
+    """What :func:`_pack_seen` stored, where nothing is known yet."""
+    seen, dynamic, dims = data
+    for pair in seen:
+        key, value = unpacker.values(pair)
+        state.seen.setdefault(key, value)
+    state.dynamic.update(unpacker.values(dynamic))
+    for key, axes in dims:
+        state.dynamic_dims.setdefault(key, set()).update(axes)
 
 
 def _packers(captured: Captured, config: CaptureConfig) -> dict[type, Any]:
@@ -129,7 +153,7 @@ def unpack(
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
     of_this = {**codes.makers(context), **Places(config, function).makers(), **pairs.makers(context)}
     unpacker = Unpacker(data["rows"], {**_MAKERS, **of_this}, env)
-    read = functools.partial(_read_details, details, config)
+    read = functools.partial(_read_details, details, config.table)
     stored = guards.StoredGuards(lambda: read()["guards"], data["count"])
     program = guards.unpack_program(unpacker, data["guards"], stored)
     code = function.__code__
@@ -141,6 +165,7 @@ def unpack(
     trial = _TRIALS[data["trial"]](config, code) if data["trial"] else None
     replacement = None if data["code"] is None else unpacker.value(data["code"])
     record.fallback = context.made
+    _learn(unpacker, data["seen"], config.state_of(code))
     entry = _hook.Entry(
         program,
         replacement,
@@ -160,10 +185,10 @@ _MAKERS = {
 }
 
 
-def _read_details(details: str, config: CaptureConfig) -> dict[str, Any]:
+def _read_details(details: str, table: OpTable) -> dict[str, Any]:
     data = json.loads(details)
     unpacker = Unpacker(data["rows"], guards.MAKERS)
     stored = data["graph"]
-    graph = None if stored is None else unpack_graph_text(stored, config.table)
+    graph = None if stored is None else unpack_graph_text(stored, table)
     kept: tuple[Guard, ...] = tuple(unpacker.values(data["guards"]))
     return {"guards": kept, "graph": graph, "source": data["source"]}

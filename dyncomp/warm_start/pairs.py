@@ -17,7 +17,7 @@ from ..aot_autograd.pair import Pair, Symbols, consuming, giving_several, is_sin
 from ..frontends.base import BackwardParts, GradientPair, PairBackward, PairSource
 from ..pipeline import Compiled, half_compiler, op_table
 from . import launches
-from .context import Context, Parts
+from .context import Context, Parts, read_part
 from .descriptions import NotStorable, Stale
 from .graphs import pack_graph_text, unpack_graph_text
 from .owners import owner_name, owner_named
@@ -103,13 +103,16 @@ class StoredPair:
     """The backward graphs of a pair from disk."""
 
     def __init__(self, context: Context, owner: str) -> None:
-        self._context = context
+        # no configuration: replacement code holds this, into whose constants the collector does not look
+        self._options = context.config.options
+        self._parts = context.parts
+        self._details = context.details
         self._owner = owner
         self._pair: Pair | None = None
         self._halves: dict[int, Compiled] = {}
 
     def backward(self, given: Sequence[bool], wanted: Sequence[bool]) -> PairBackward | None:
-        text = self._context.parts.read(part_name(given, wanted))
+        text = self._parts.read(part_name(given, wanted))
         if text is not None:
             try:
                 return self._unpack(text, given, wanted)
@@ -141,7 +144,7 @@ class StoredPair:
         return self.made_again().in_parts(limits)
 
     def describe(self) -> str:
-        says = self._context.read("pair")["says"]
+        says = read_part(self._details, "pair")["says"]
         assert isinstance(says, str)
         return says
 
@@ -149,8 +152,8 @@ class StoredPair:
         """The pair, made from its functional graph. Backward graphs that it compiles are kept."""
         if self._pair is None:
             owner = owner_named(self._owner)
-            table, options = op_table(owner), self._context.config.options
-            data = self._context.read("pair")
+            table, options = op_table(owner), self._options
+            data = read_part(self._details, "pair")
             wrt, differentiable, written, budget = data["given"]
             plain = unpack_graph_text(data["plain"], table)
             source = PairSource(plain, tuple(wrt), tuple(differentiable), tuple(written), budget)
@@ -162,7 +165,7 @@ class StoredPair:
     def _keep(self, given: Sequence[bool], wanted: Sequence[bool], made: PairBackward) -> None:
         half = self._halves.pop(id(made.call), None)
         if half is not None:
-            _keep_backward(half, given, wanted, made, self._context.parts)
+            _keep_backward(half, given, wanted, made, self._parts)
 
 
 def makers(context: Context) -> dict[str, Any]:

@@ -258,3 +258,32 @@ def test_without_kernels(zygote: Zygote, filled: tuple[Path, Path], tmp_path: Pa
     for file in copy.rglob("*.so"):
         file.unlink()
     assert zygote.run(folder, copy)["outcome"] == zygote.run(folder, None)["outcome"]
+
+
+SIZES = """
+import numpy as np
+import dyncomp
+
+@dyncomp.compile
+def f(x):
+    return np.sin(x) * 2.0 + x.shape[0]
+
+def main():
+    sizes = {sizes}
+    return [f(np.ones(n)) for n in sizes]
+"""
+
+
+def test_sizes_that_were_seen_before(zygote: Zygote, tmp_path: Path) -> None:
+    """Another size is compiled once more, for all sizes, in whichever process it comes."""
+    cache = tmp_path / "cache"
+    folder = write(tmp_path / "code")
+    found = []
+    for sizes in ((3,), (5, 7, 9), (11, 3, 13)):
+        main = folder / "program.py"
+        main.write_text(SIZES.format(sizes="__import__('json').load(open(__file__ + '.json'))"))
+        (folder / "program.py.json").write_text(str(list(sizes)))
+        answer = zygote.run(folder, cache)
+        assert answer["outcome"] == zygote.run(folder, None)["outcome"]
+        found.append((answer["stats"]["frames_captured"], answer["stats"]["from_disk"]))
+    assert found == [(1, 0), (1, 0), (1, 1)]

@@ -100,11 +100,14 @@ def note_left(code: types.CodeType, config: CaptureConfig) -> None:
     no_array_work.note_outcome(config, code, len(_hook.cache_entries(code, config)) > 0, None)
 
 
-def note_found(code: types.CodeType, config: CaptureConfig, record: EntryRecord) -> None:
+def note_found(code: types.CodeType, config: CaptureConfig, entry: _hook.Entry, record: EntryRecord) -> None:
     """Count that an entry of ``code`` came from disk, and make room for it."""
     no_array_work.note_outcome(config, code, bool(record.missed), record.has_graph or None)
     config.records.waiting.discard(code)
-    config.note_array_work(code)
+    if entry.code is None:
+        config.note_plain_body(code)
+    elif record.has_graph:
+        config.note_array_work(code)
     memory_budget.make_room(config, record.bytes)
 
 
