@@ -98,6 +98,9 @@ def name_of(obj: Any) -> tuple[str, str]:
                 if leads_to(module, path, obj):
                     return module, path
                 path += "w" if "@" in path else "@w"
+            found = _in_subclass(module, obj.__qualname__, obj)
+            if found is not None:
+                return found
         if type(module) is not str or not is_library(module):
             raise NotStorable(f"{module}.{obj.__qualname__}, which is not found by its name")
     if kind is types.CodeType:
@@ -110,6 +113,26 @@ def name_of(obj: Any) -> tuple[str, str]:
         name = getattr(obj, "__qualname__", "") if is_library(kind.__module__) else ""
         raise NotStorable(f"a {kind.__module__}.{kind.__qualname__} {name} that no library has by name")
     return found
+
+
+def _in_subclass(module: str, path: str, obj: object) -> tuple[str, str] | None:
+    """The name of a method that a class derived from its own has under the same name (as optimizers have
+    ``step``, when it was wrapped)."""
+    outer, _, name = path.rpartition(".")
+    try:
+        waiting = [find(module, outer)] if outer else []
+    except Stale:
+        return None
+    while waiting:
+        cls = waiting.pop()
+        if not issubclass(type(cls), type):
+            return None
+        if _DICT.__get__(cls).get(name) is obj and leads_to(
+            cls.__module__, f"{cls.__qualname__}.{name}", obj
+        ):
+            return cls.__module__, f"{cls.__qualname__}.{name}"
+        waiting += type.__subclasses__(cls)
+    return None
 
 
 def leads_to(module: str, path: str, obj: object) -> bool:
