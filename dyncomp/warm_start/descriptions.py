@@ -45,15 +45,21 @@ def is_library(module: str) -> bool:
 
 
 # -- names ------------------------------------------------------------------------------------
+def module_named(name: str) -> types.ModuleType:
+    """A module that the program has imported, or one of ours. Raises :class:`Stale`."""
+    if is_own(name):
+        return importlib.import_module(name)
+    found = sys.modules.get(name)
+    if not isinstance(found, types.ModuleType):
+        raise Stale(f"the module {name} is not imported")
+    return found
+
+
 def find(module: str, path: str) -> Any:
     """What a module has under a dotted path, found in dictionaries alone; behind ``@`` each ``w`` stands for
     what is wrapped there. Raises :class:`Stale`."""
-    if top_package(module) == _OWN:
-        importlib.import_module(module)
     path, _, wrapped = path.partition("@")
-    found: Any = sys.modules.get(module)
-    if found is None:
-        raise Stale(f"the module {module} is not imported")
+    found: Any = module_named(module)
     for part in path.split("."):
         found = _member(found, part)
         if found is _ABSENT:

@@ -36,6 +36,7 @@ from .descriptions import (
     inside,
     is_own,
     leads_to,
+    module_named,
     name_of,
     path_to,
 )
@@ -327,13 +328,6 @@ def _object(unpacker: Unpacker, parts: list[Any]) -> Any:
     return found
 
 
-def _module(unpacker: Unpacker, parts: list[Any]) -> Any:
-    found = sys.modules.get(parts[0])
-    if not isinstance(found, types.ModuleType):
-        raise Stale(f"the module {parts[0]} is not imported")
-    return found
-
-
 def _record(unpacker: Unpacker, parts: list[Any]) -> Any:
     name, *values = parts
     return class_named(name)(*unpacker.values(values))
@@ -408,8 +402,8 @@ _MAKERS: dict[str, Maker] = {
     "array": _array,
     "partial": lambda u, p: functools.partial(u.value(p[0]), *u.value(p[1]), **u.pairs(p[2])),
     "member of enum": lambda u, p: u.value(p[0])._member_map_[p[1]],
-    "module": _module,
-    "namespace": lambda u, p: vars(_module(u, p)),
+    "module": lambda u, p: module_named(p[0]),
+    "namespace": lambda u, p: vars(module_named(p[0])),
     "class": _class,
     "function": _function,
     "object": _object,

@@ -138,4 +138,4 @@ def check(zygote: Zygote, folder: Path, name: str, count: int) -> None:
         expected = zygote.run(folder, None)["outcome"]
         changed += expected != plain
         assert zygote.run(folder, cache)["outcome"] == expected
-    assert changed
+    assert changed or count < 20  # few edits may all be where nothing runs
