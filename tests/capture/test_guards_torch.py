@@ -7,7 +7,7 @@ import pytest
 from dyncomp.capture.guards.fact_kinds import CustomCheck, SymBinding, SymCondition, TensorFacts
 from dyncomp.capture.guards.guard import Guard, GuardRefused, Kind, compile_guards, describe_failure
 from dyncomp.capture.guards.source import AttrSource, LocalSource
-from dyncomp.capture.guards.store import guard_from_tuple, guard_to_tuple
+from tests.warm_start.test_plain import packed, unpacked
 
 torch = pytest.importorskip("torch")
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
@@ -84,7 +84,7 @@ def test_types_without_a_table_are_refused():
 
 def test_store():
     guard = Guard(X, Kind.TORCH_TENSOR, F32)
-    back = guard_from_tuple(guard_to_tuple(guard))
+    back = unpacked(packed(guard))
     assert str(back) == str(guard)
     assert check(back, torch.ones(3, 4))
 

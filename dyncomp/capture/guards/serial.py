@@ -1,17 +1,10 @@
-"""Constants, types, functions and modules as plain data (strings, ints, tuples), and back.
-
-Used by stored guards. Nothing is unpickled: constants are rebuilt from a closed set of types, objects
-are found again by module and qualified name, functions checked by a hash of their code.
-"""
+"""Constants that guards compare by value, as plain data, and what tells code objects apart."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import struct
-import sys
 import types
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,77 +65,6 @@ def pack_constant(value: Any) -> tuple[Any, ...]:
     if is_numpy_number(value):
         return ("numpy", value.dtype.str, value.tobytes())
     raise ValueError(f"not a constant that can be stored: {value!r}")
-
-
-def unpack_constant(data: Sequence[Any]) -> Any:
-    """Inverse of :func:`pack_constant`; ``ValueError`` for malformed data."""
-    tag, *rest = data
-    if tag in ("bool", "int", "str", "bytes"):
-        if type(rest[0]).__name__ != tag:
-            raise ValueError(f"malformed constant {data!r}")
-        return rest[0]
-    if tag == "float":
-        return struct.unpack("<d", rest[0])[0]
-    if tag == "complex":
-        return complex(*struct.unpack("<dd", rest[0]))
-    if tag == "singleton":
-        return _SINGLETONS[rest[0]]
-    if tag in ("tuple", "frozenset", "set", "slice", "range"):
-        items = [unpack_constant(item) for item in rest]
-        if tag in ("slice", "range"):
-            return slice(*items) if tag == "slice" else range(*items)
-        return {"tuple": tuple, "frozenset": frozenset, "set": set}[tag](items)
-    if tag == "dtype":
-        return np.dtype(rest[0])
-    if tag == "numpy":
-        return np.frombuffer(rest[1], dtype=np.dtype(rest[0]), count=1)[0]
-    raise ValueError(f"malformed constant {data!r}")
-
-
-def pack_object(value: object) -> tuple[Any, ...]:
-    """A module, type, builtin or function found again by name; functions with their code's hash. Raises
-    ``ValueError`` where the name does not lead back to the same object."""
-    if isinstance(value, types.ModuleType):
-        if sys.modules.get(value.__name__) is not value:
-            raise ValueError(f"module {value.__name__} is not in sys.modules")
-        return ("module", value.__name__)
-    if is_constant(value):
-        return ("constant", pack_constant(value))
-    module = getattr(value, "__module__", None)
-    qualname = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    if not isinstance(module, str) or not isinstance(qualname, str):
-        raise ValueError(f"cannot be found again by name: {type(value).__name__} object")
-    if _resolve(module, qualname) is not value:
-        raise ValueError(f"{module}.{qualname} is not the same object")
-    code = getattr(value, "__code__", None)
-    return ("object", module, qualname, code_hash(code) if isinstance(code, types.CodeType) else "")
-
-
-def unpack_object(data: Sequence[Any]) -> Any:
-    """Inverse of :func:`pack_object`; ``ValueError`` when the object is gone or its code has changed."""
-    if data[0] == "constant":
-        return unpack_constant(data[1])
-    try:
-        module = importlib.import_module(data[1])
-    except ImportError as error:
-        raise ValueError(f"module {data[1]} cannot be imported: {error}") from error
-    if data[0] == "module":
-        return module
-    if data[0] != "object":
-        raise ValueError(f"malformed object reference {data!r}")
-    value = _resolve(data[1], data[2])
-    code = getattr(value, "__code__", None)
-    found = code_hash(code) if isinstance(code, types.CodeType) else ""
-    if value is None or found != data[3]:
-        raise ValueError(f"{data[1]}.{data[2]} is missing or its code has changed")
-    return value
-
-
-def _resolve(module: str, qualname: str) -> Any:
-    value: Any = sys.modules.get(module)
-    for part in qualname.split("."):
-        value = getattr(value, part, None)
-    return value
 
 
 def code_hash(code: types.CodeType) -> str:

@@ -1,17 +1,14 @@
 """Where a captured value came from: small frozen paths that guards read again on every call.
 
 A :class:`Source` is a path such as ``self.weights[0]`` rooted in an argument, a free variable, a global,
-a builtin, a module or a pinned object. It prints as a Python expression and turns into plain tuples
-and back (:func:`source_to_tuple`, :func:`source_from_tuple`), so that guards can be stored. Reading a
-source never runs user code: see ``csrc/access.c`` for the exact meaning of each kind.
+a builtin, a module or a pinned object. It prints as a Python expression. Reading a source never runs user
+code: see ``csrc/access.c`` for the exact meaning of each kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from dyncomp.capture.guards.serial import pack_constant, unpack_constant
 from dyncomp.dataclass import dataclass
 
 
@@ -163,7 +160,7 @@ class _ByIdentity:
 
 @dataclass(frozen=True, init=False)
 class ConstSource(Source):
-    """A pinned object, kept alive by the guards. ``label`` is how it prints. Not serializable."""
+    """A pinned object, kept alive by the guards. ``label`` is how it prints."""
 
     holder: _ByIdentity
     label: str
@@ -306,63 +303,3 @@ class ReferentSource(Source):
 
     def expr(self) -> str:
         return f"{self.base.expr()}()"
-
-
-_KINDS: dict[str, type[Source]] = {
-    "local": LocalSource,
-    "cell": CellSource,
-    "freecell": FreeCellSource,
-    "global": GlobalSource,
-    "builtin": BuiltinSource,
-    "globals": GlobalsSource,
-    "module": ModuleSource,
-    "moduledict": ModuleDictSource,
-    "attr": AttrSource,
-    "typeattr": TypeAttrSource,
-    "instance": InstanceDictSource,
-    "item": ItemSource,
-    "dictkey": DictKeySource,
-    "dictvalue": DictValueSource,
-    "type": TypeSource,
-    "cellcontents": CellContentsSource,
-    "referent": ReferentSource,
-}
-_NAMES: dict[type[Source], str] = {kind: name for name, kind in _KINDS.items()}
-
-
-def source_to_tuple(source: Source) -> tuple[Any, ...]:
-    """Plain nested tuples of strings, ints and packed constants. Raises ``ValueError`` for pinned objects
-    and for dict keys that are not constants."""
-    kind = _NAMES.get(type(source))
-    if kind is None:
-        raise ValueError(f"source {source.expr()} cannot be stored: it pins an object of this process")
-    fields: list[Any] = []
-    for field in source.__dataclass_fields__:
-        value = getattr(source, field)
-        if isinstance(value, Source):
-            fields.append(source_to_tuple(value))
-        elif field == "key" and kind == "item":
-            fields.append(pack_constant(value))
-        else:
-            fields.append(value)
-    return (kind, *fields)
-
-
-def source_from_tuple(data: tuple[Any, ...]) -> Source:
-    """Inverse of :func:`source_to_tuple`. Raises ``ValueError`` for data that is no source."""
-    if not data or data[0] not in _KINDS:
-        raise ValueError(f"not a source: {data!r}")
-    kind = _KINDS[data[0]]
-    fields = list(data[1:])
-    names = list(kind.__dataclass_fields__)
-    if len(fields) != len(names):
-        raise ValueError(f"source {data[0]!r} takes {len(names)} fields, got {len(fields)}")
-    for position, name in enumerate(names):
-        if name == "base":
-            fields[position] = source_from_tuple(tuple(fields[position]))
-        elif name == "key" and data[0] == "item":
-            fields[position] = unpack_constant(fields[position])
-        elif not isinstance(fields[position], int if name == "index" else str):
-            raise ValueError(f"source {data[0]!r}: field {name} is {fields[position]!r}")
-    build: Callable[..., Source] = kind
-    return build(*fields)

@@ -1,9 +1,9 @@
-"""Guards and sources as plain data: the round trip keeps their meaning."""
+"""Guards, sources and other objects as plain data: the round trip keeps their meaning."""
 
 from __future__ import annotations
 
-import ast
 import builtins
+import json
 import math
 
 import numpy as np
@@ -18,7 +18,7 @@ from dyncomp.capture.guards.fact_kinds import (
     SymCondition,
 )
 from dyncomp.capture.guards.guard import Guard, Kind, compile_guards
-from dyncomp.capture.guards.serial import code_hash, pack_object, unpack_object
+from dyncomp.capture.guards.serial import code_hash
 from dyncomp.capture.guards.source import (
     AttrSource,
     CellContentsSource,
@@ -32,13 +32,23 @@ from dyncomp.capture.guards.source import (
     ReferentSource,
     TypeAttrSource,
     TypeSource,
-    source_from_tuple,
-    source_to_tuple,
 )
-from dyncomp.capture.guards.store import guard_from_tuple, guard_to_tuple
+from dyncomp.warm_start.guards import BY_TYPE, MAKERS
+from dyncomp.warm_start.plain import Packer, Unpacker
 
 X = LocalSource("x", 0)
 Y = LocalSource("y", 1)
+
+
+def packed(obj):
+    packer = Packer(BY_TYPE)
+    value = packer.value(obj)
+    return [packer.rows, value]
+
+
+def unpacked(data):
+    rows, value = data
+    return Unpacker(rows, MAKERS).value(value)
 
 
 def helper(x):
@@ -68,9 +78,9 @@ SOURCES = [
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.expr())
 def test_sources_round_trip(source):
-    data = source_to_tuple(source)
-    assert ast.literal_eval(repr(data)) == data
-    back = source_from_tuple(data)
+    data = packed(source)
+    assert json.loads(json.dumps(data)) == data
+    back = unpacked(data)
     assert back == source
     assert back.expr() == source.expr()
     assert hash(back) == hash(source)
@@ -80,12 +90,12 @@ def test_equal_looking_keys_differ():
     assert len({ItemSource(X, 0), ItemSource(X, 0.0), ItemSource(X, False)}) == 3
 
 
-def test_bad_sources():
+def test_bad_data():
     with pytest.raises(ValueError):
-        source_to_tuple(AttrSource(ConstSource(object(), "obj"), "x"))
-    for data in ((), ("nothing",), ("local", "x"), ("local", 1, "x"), ("attr", ("nothing",), "x")):
+        packed(AttrSource(ConstSource(object(), "obj"), "x"))
+    for row in (["nothing"], ["module", "no_such_module"], ["object", "math", "no_such_name", "float"]):
         with pytest.raises(ValueError):
-            source_from_tuple(data)
+            unpacked([[row], [0]])
 
 
 GUARDS = [
@@ -124,11 +134,11 @@ GUARDS = [
     ("guard", "good", "bad"), GUARDS, ids=lambda g: str(g)[:40] if isinstance(g, Guard) else ""
 )
 def test_guards_round_trip(guard, good, bad):
-    data = guard_to_tuple(guard)
-    assert ast.literal_eval(repr(data)) == data
-    back = guard_from_tuple(data)
+    data = packed(guard)
+    assert json.loads(json.dumps(data)) == data
+    back = unpacked(data)
     assert str(back) == str(guard)
-    assert guard_to_tuple(back) == data
+    assert packed(back) == data
     for one in (guard, back):
         program = compile_guards([one])
         assert program.check(good, {}, builtins.__dict__)
@@ -141,16 +151,15 @@ def test_objects_without_a_name_are_refused():
 
     for value in (object(), local, lambda: 1):
         with pytest.raises(ValueError):
-            pack_object(value)
+            packed(value)
 
 
 def test_changed_code_is_noticed():
-    data = pack_object(helper)
-    assert unpack_object(data) is helper
-    with pytest.raises(ValueError, match="changed"):
-        unpack_object((*data[:3], "0" * 64))
-    with pytest.raises(ValueError):
-        unpack_object(("object", "no_such_module_here", "f", ""))
+    rows, value = packed(helper)
+    assert unpacked([rows, value]) is helper
+    (row,) = rows
+    with pytest.raises(ValueError, match="another function"):
+        unpacked([[[*row[:3], ["0" * 64]]], value])
 
 
 def test_code_hash_ignores_lines_and_sees_constants():
