@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -131,9 +132,9 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     assert uses or "\nassert " in text, f"{name} makes nothing that this test knows how to use"
     program = tmp_path / "example.py"  # capture wants to find the source
     program.write_text("\n".join([BEFORE, text, *uses, ""]), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, cwd=ROOT, timeout=120
-    )
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

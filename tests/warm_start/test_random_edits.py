@@ -107,6 +107,8 @@ def edits(text: str, count: int, seed: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def zygote() -> Any:
+    pytest.importorskip("scipy")
+    pytest.importorskip("skimage")
     process = Zygote(*MODULES)
     yield process
     process.close()
