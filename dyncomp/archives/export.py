@@ -31,7 +31,7 @@ from ..graph.text import print_graph
 from ..hook import _hook
 from ..inductor.launch import LaunchPlan
 from ..inductor.render.cpp.unit import render_module
-from ..options import make_options
+from ..options import Options, make_options
 from ..warm_start import guards as stored_guards
 from ..warm_start.descriptions import NotStorable
 from ..warm_start.launches import BY_TYPE, pack_plan
@@ -41,7 +41,7 @@ from .layout import ALIGNMENT, FORMAT, GRAPH, MANIFEST, WEIGHTS, kernels_of
 from .processors import LEVELS, builder_of
 from .weights import pack_weights
 
-SERIAL_NS = 8e3  # graphs below it run on one thread
+SERIAL_NS = Options.serial_threshold_us * 1e3  # graphs below it run on one thread
 _ZIP_HEADER = 30  # bytes before a file's name
 _ZIP_EXTRA = 4  # bytes before what an extra field holds
 _ZIP_PADDING = b"dc"  # the kind of extra field that is only there to be long
@@ -227,7 +227,8 @@ class _Archive:
 
     def _manifest(self, launch: list[Any]) -> dict[str, Any]:
         given = [source for source in self.signature.inputs if self._is_given(source)]
-        program = stored_guards.pack_program(self.packer, self._guards(), given)
+        guards = self._guards()
+        program = stored_guards.pack_program(self.packer, guards, given)
         takes = [None if self._is_given(source) else self._weight(source) for source in self.signature.inputs]
         return {
             "format": FORMAT,
@@ -238,7 +239,7 @@ class _Archive:
             "of": "numpy" if self.record.compiled.owner is None else owner_name(self.record.compiled.owner),
             "launch": self.packer.row(launch),
             "guards": program,
-            "expected": [str(guard) for guard in self._guards()],
+            "expected": [str(guard) for guard in guards],
             "takes": takes,
             "result": self._result(self.signature.result),
             "single": is_single(self.record.compiled.graph_after),

@@ -9,6 +9,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from ..capture.policy.fallback import Fallback
+from ..capture.replacement.replace_source import plain_copy
 from .descriptions import NotStorable
 from .plain import Packer, Unpacker
 
@@ -20,7 +21,6 @@ _FIELDS = (
     *("co_code", "co_names", "co_varnames", "co_filename", "co_name", "co_qualname", "co_firstlineno"),
     *("co_linetable", "co_exceptiontable", "co_freevars", "co_cellvars"),
 )
-PLAIN_COPY = "dyncomp: plain copy"
 
 
 def pack_code(packer: Packer, code: types.CodeType) -> list[Any]:
@@ -43,7 +43,7 @@ _TEMPLATE = _template.__code__
 
 def packed_plain_copy(code: types.CodeType, root: types.CodeType) -> list[Any]:
     """The row of the copy of ``root`` that runs as plain Python."""
-    if code.co_consts[-1:] != (PLAIN_COPY,) or code.replace(co_consts=code.co_consts[:-1]) != root:
+    if code != plain_copy(root):
         raise NotStorable(f"the code of {code.co_qualname}")
     return ["plain copy"]
 
@@ -58,6 +58,6 @@ def makers(context: Context) -> dict[str, Any]:
     root = context.code
     return {
         "code": unpack_code,
-        "plain copy": lambda u, p: root.replace(co_consts=(*root.co_consts, PLAIN_COPY)),
+        "plain copy": lambda u, p: plain_copy(root),
         "fallback": lambda u, p: context.fallback(not p[0]),
     }

@@ -17,6 +17,7 @@ from typing import Any
 from ..capture.entries.config import TRUSTED
 from ..capture.guards.class_facts import ClassFacts
 from ..capture.guards.serial import code_hash, is_constant, pack_constant
+from ..capture.lifetimes.by_identity import WeakIdentityDict
 
 _OWN = __name__.partition(".")[0]
 _MOST_WRAPPED = 6
@@ -195,15 +196,15 @@ def inside(code: types.CodeType, path: Sequence[int]) -> types.CodeType:
 
 
 # -- descriptions -----------------------------------------------------------------------------
-_hashes: dict[int, tuple[types.CodeType, str]] = {}
+_hashes: WeakIdentityDict[str] = WeakIdentityDict()
 
 
 def hash_of(code: types.CodeType) -> str:
     """:func:`code_hash`, worked out once."""
-    known = _hashes.get(id(code))
+    known = _hashes.get(code)
     if known is None:
-        known = _hashes[id(code)] = (code, code_hash(code))
-    return known[1]
+        known = _hashes[code] = code_hash(code)
+    return known
 
 
 def describe_class(cls: type) -> list[Any]:

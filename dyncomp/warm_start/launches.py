@@ -18,13 +18,6 @@ from .owners import owner_name, owner_named, tensor_owner_named
 from .plain import Packer, Unpacker
 
 
-def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
-    """The row of ``compiled.call``, of a graph without gradients."""
-    if compiled.gradients is not None:
-        raise NotStorable("a graph with gradients")
-    return with_spent(packer, compiled, pack_launch(packer, compiled))
-
-
 def with_spent(packer: Packer, compiled: Compiled, row: list[Any]) -> list[Any]:
     """``row`` of a graph, some results of which may have no history left."""
     outputs = compiled.graph_before.outputs

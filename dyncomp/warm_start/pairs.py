@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..aot_autograd.pair import Pair, Symbols, consuming, giving_several, is_single
@@ -25,13 +25,15 @@ from .plain import Packer, Unpacker
 
 log = logging.getLogger("dyncomp.warm_start")
 
+Listener = Callable[[Sequence[bool], Sequence[bool], PairBackward], None]
+
 
 # -- storing ----------------------------------------------------------------------------------
 def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
     """The row of ``compiled.call``."""
     pair = compiled.gradients
     if pair is None:
-        return launches.pack_graph(packer, compiled)
+        return launches.with_spent(packer, compiled, launches.pack_launch(packer, compiled))
     if compiled.owner is None:
         raise NotStorable("gradients of a library without a reverse mode")
     symbols = pair.symbols
@@ -69,25 +71,23 @@ def part_name(given: Sequence[bool], wanted: Sequence[bool]) -> str:
 
 def keep_backwards(compiled: Compiled, parts: Parts) -> None:
     """Have backward graphs kept in ``parts`` when they are compiled."""
-    pair = compiled.gradients
-    assert pair is not None
-    halves = compiled.halves
+    assert compiled.gradients is not None
+    compiled.gradients.listeners.append(_keeper(compiled.halves, parts))
+
+
+def _keeper(halves: dict[int, Compiled], parts: Parts) -> Listener:
+    """What keeps the backward graphs that are among ``halves`` in ``parts``."""
 
     def keep(given: Sequence[bool], wanted: Sequence[bool], made: PairBackward) -> None:
         half = halves.pop(id(made.call), None)
-        if half is not None:
-            _keep_backward(half, given, wanted, made, parts)
+        if half is None:
+            return
+        try:
+            parts.write(part_name(given, wanted), pack_backward(half, made))
+        except NotStorable as error:
+            log.info("a backward graph is not kept on disk: %s", error)
 
-    pair.listeners.append(keep)
-
-
-def _keep_backward(
-    half: Compiled, given: Sequence[bool], wanted: Sequence[bool], made: PairBackward, parts: Parts
-) -> None:
-    try:
-        parts.write(part_name(given, wanted), pack_backward(half, made))
-    except NotStorable as error:
-        log.info("a backward graph is not kept on disk: %s", error)
+    return keep
 
 
 def pack_backward(half: Compiled, made: PairBackward) -> str:
@@ -109,7 +109,6 @@ class StoredPair:
         self._details = context.details
         self._owner = owner
         self._pair: Pair | None = None
-        self._halves: dict[int, Compiled] = {}
 
     def backward(self, given: Sequence[bool], wanted: Sequence[bool]) -> PairBackward | None:
         text = self._parts.read(part_name(given, wanted))
@@ -153,19 +152,15 @@ class StoredPair:
         if self._pair is None:
             owner = owner_named(self._owner)
             table, options = op_table(owner), self._options
+            halves: dict[int, Compiled] = {}
             data = read_part(self._details, "pair")
             wrt, differentiable, written, budget = data["given"]
             plain = unpack_graph_text(data["plain"], table)
             source = PairSource(plain, tuple(wrt), tuple(differentiable), tuple(written), budget)
-            made = Pair(source, table, half_compiler(table, options, owner, self._halves))
-            made.listeners.append(self._keep)
+            made = Pair(source, table, half_compiler(table, options, owner, halves))
+            made.listeners.append(_keeper(halves, self._parts))
             self._pair = made
         return self._pair
-
-    def _keep(self, given: Sequence[bool], wanted: Sequence[bool], made: PairBackward) -> None:
-        half = self._halves.pop(id(made.call), None)
-        if half is not None:
-            _keep_backward(half, given, wanted, made, self._parts)
 
 
 def makers(context: Context) -> dict[str, Any]:

@@ -18,13 +18,14 @@ from ..capture.loops.scalar_loop_gates import gates_of, note_owner
 from ..capture.replacement.loop_driver import PartlyBound
 from ..capture.replacement.pieces import body_of, place_at, resume_function_of
 from ..capture.replacement.plain import PlainContinuation, plain_piece
+from ..capture.replacement.replace_source import PLAIN_COPY
 from ..hook import _hook
 from ..python_code.continuation import PlaceToResume
 from ..python_code.instr import Loc
 from ..python_code.loops import LoopBody
 from ..python_code.transfers import pass_on_at
 from ..scalar_loops.entry.policy import LoopEntry
-from .codes import PLAIN_COPY, pack_code, packed_plain_copy
+from .codes import pack_code, packed_plain_copy
 from .descriptions import NotStorable, Stale, find, hash_of, inside, path_to
 from .plain import Packer, Unpacker
 

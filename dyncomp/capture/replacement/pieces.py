@@ -67,14 +67,15 @@ def body_of(
     start: int,
 ) -> LoopBody:
     """The body function of a loop in a frame that began at ``start``, with these locals bound before it."""
-    body = known_body(config, raw, canonical, loop, bound, start)
+    key = _body_key(raw, canonical, loop, bound, start)
+    body: LoopBody | None = config.resume_functions.get(key)
     if body is None:
         body = make_loop_body(canonical, loop, frozenset(bound), start)
         changing = set(body.returns[0])
         if loop.kind == "for":
             changing.add(body.code.co_varnames[0])
         config.set_varying(body.code, frozenset(changing))
-        config.keep_made_later(_body_key(raw, canonical, loop, bound, start), body, raw)
+        config.keep_made_later(key, body, raw)
     return body
 
 

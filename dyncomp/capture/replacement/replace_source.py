@@ -26,6 +26,7 @@ from .reads import read_at_once
 from .release import release_dead
 
 _INDENT = "    "
+PLAIN_COPY = "dyncomp: plain copy"
 _OWN_BACKENDS = ("inductor", "eager")
 
 
@@ -177,7 +178,12 @@ def _original_call(cg: Codegen, code: types.CodeType, fallback: Fallback) -> str
 def _plain_copy(cg: Codegen, code: types.CodeType) -> Any:
     """The original's code, by a copy that is never captured, or what gives it."""
     making = made_later(cg.tracer.config, code)
-    return code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy")) if making is None else making
+    return plain_copy(code) if making is None else making
+
+
+def plain_copy(code: types.CodeType) -> types.CodeType:
+    """A copy that the hook never looks at; it is told by its last constant."""
+    return code.replace(co_consts=(*code.co_consts, PLAIN_COPY))
 
 
 def _signature(cg: Codegen, code: types.CodeType) -> str:
