@@ -23,11 +23,14 @@ from dyncomp.dataclass import dataclass
 from dyncomp.errors import RejectedCode, ToolchainError
 from dyncomp.notices import setup_error
 
+_NO_MMX = ("-mno-mmx",) if platform.machine() in ("x86_64", "AMD64") else ()
 # Chosen by measurement: -O2 equals -O3 within 2% here; without headers and libraries one file takes ~40 ms.
 # No fast-math: NaN, infinities, signed zeros and the order of additions keep their meaning; contraction is
 # written out where wanted. Jump threading turns chains of selections into conditions on conditions, which
 # gcc 12 does not vectorise; sinking moves calls into the arms of selections, with the same end; so does the
 # elimination of partial redundancies for selections of selections (clip, maxima of masked values).
+# Without MMX, which gcc 12 uses for integers in 64-bit vectors where there is no AVX: it leaves the x87 stack
+# full, and the next long double that anybody loads is NaN.
 # Global subexpressions are found before they get there: a tenth of the time for nothing. Without peeling,
 # loops over the few vectors of an accumulator are not written out and it stays in memory (row maxima 2.4
 # times slower).
@@ -35,6 +38,7 @@ FLAGS: tuple[str, ...] = (
     "-std=c++17",
     "-O2",
     "-march=native",
+    *_NO_MMX,
     "-fopenmp-simd",
     "-fvect-cost-model=dynamic",
     "-fno-math-errno",
@@ -299,7 +303,8 @@ _HANGING: dict[tuple[str, str], str] = {}  # compilers, and what is said of them
 def flags_for(march: str) -> tuple[str, ...]:
     """:data:`FLAGS` for an instruction set. A compiler for another processor takes the same source, where
     that calls no vectors: ``-march=armv8-a`` has NEON."""
-    return tuple([f"-march={march}" if flag == "-march=native" else flag for flag in FLAGS])
+    flags = [flag for flag in FLAGS if flag not in _NO_MMX or not march.startswith("arm")]
+    return tuple([f"-march={march}" if flag == "-march=native" else flag for flag in flags])
 
 
 def _shares(text: str, cores: int) -> list[int]:
