@@ -80,6 +80,10 @@ class _Session:
             self.substitutes,
         )
         config.on_miss = on_miss
+        if options.verify:
+            from .verification.entries import verifying
+
+            config.on_miss = verifying(on_miss, options.verify)
         config.should_capture = hook_should_capture
         config.reduce = functools.partial(reduce_function, rebuild=recompiled, fill=complete)
         config.make_native = native_maker(options)
@@ -99,6 +103,7 @@ def compile(
     fullgraph: bool = ...,
     dynamic: bool | Mapping[str, Any] | None = ...,
     backend: str | Callable[..., Any] = ...,
+    verify: str | int = ...,
     options: Mapping[str, Any] | None = ...,
 ) -> F: ...
 @overload
@@ -109,6 +114,7 @@ def compile(
     fullgraph: bool = ...,
     dynamic: bool | Mapping[str, Any] | None = ...,
     backend: str | Callable[..., Any] = ...,
+    verify: str | int = ...,
     options: Mapping[str, Any] | None = ...,
 ) -> Callable[[F], F]: ...
 def compile(
@@ -118,6 +124,7 @@ def compile(
     fullgraph: bool = False,
     dynamic: bool | Mapping[str, Any] | None = None,
     backend: str | Callable[..., Any] = "inductor",
+    verify: str | int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
     """A compiled version of ``f`` that behaves exactly as ``f``: same results, exceptions and effects.
@@ -133,11 +140,16 @@ def compile(
     ``{"x": 0, "y": {-1: "n"}, "z": {0: ("n", 2, 64), 1: (None, 100)}, "k": True}`` (see docs/using.md).
     ``backend``: ``"inductor"``
     (C++), ``"eager"`` (interprets the captured graphs), or a callable ``backend(graph, example_inputs)``
-    that returns a callable. ``options``: see :class:`~dyncomp.options.Options`.
+    that returns a callable. ``verify``: ``"first"``, ``"always"`` or a number: so many calls of each compiled
+    form run in a copy of the process, beside the original, whose results are returned; where they differ the
+    user is told, and the original runs from then on (see docs/using.md). ``options``: see
+    :class:`~dyncomp.options.Options`.
 
     Raises ``ValueError`` for unknown modes, options and backends, ``TypeError`` where ``f`` is not callable.
     """
-    made = make_options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options)
+    made = make_options(
+        mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic, verify=verify, options=options
+    )
     config = SESSION.new_config(made)
     if f is None:
         return lambda function: compile_with(function, config)
@@ -180,6 +192,7 @@ def compile_(
     fullgraph: bool = False,
     dynamic: bool | Mapping[str, Any] | None = None,
     backend: str | Callable[..., Any] = "inductor",
+    verify: str | int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> M:
     """Compile an ``nn.Module`` in place: its calls are compiled from now on. Returns the module.
@@ -190,7 +203,9 @@ def compile_(
     Raises ``TypeError`` for what is no module, and for modules whose class cannot be derived from
     (:func:`compile` takes them).
     """
-    made = make_options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options)
+    made = make_options(
+        mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic, verify=verify, options=options
+    )
     if _compiled_module(module, SESSION.new_config(made), in_place=True) is None:
         raise TypeError(f"cannot compile an object of type {type(module).__qualname__} in place")
     return module
@@ -335,6 +350,8 @@ def stats() -> dict[str, Any]:
     ``fallbacks`` (calls in which the original ran because the graph raised), ``floating_point_reruns``
     (because NumPy warns of what happened in it), ``internal_errors``, ``notices`` (how often each kind of
     thing happened that users are told of once: ``compiler``, ``cache``, ``variables``, ``fault``). Of now:
+    ``verified``, ``mismatches`` and ``unverified`` (calls that were compared with the original under
+    ``verify``, those found to differ, and those that could not be compared).
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """
@@ -360,6 +377,9 @@ def stats() -> dict[str, Any]:
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
         "from_disk": counters["from_disk"],
         "not_stored": counters["not_stored"],
+        "verified": counters["verified"],
+        "mismatches": counters["mismatches"],
+        "unverified": counters["unverified"],
         "resting": sum(len(resting(c)) for c in configs),
         "cache_bytes": sum(held(c) for c in configs),
         "stance": current_stance(),

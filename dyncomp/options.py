@@ -15,6 +15,7 @@ MODES = ("default", "reduce-overhead", "max-autotune")
 PROGRESS = ("auto", "on", "off")
 TIERS = ("best", "fast-first")
 RANDOM = ("library", "fused")
+ALWAYS = -1  # as ``verify``
 # What the thread pool takes (``kMaxThreads`` in ``runtime/csrc/pool.h``).
 MOST_THREADS = 256
 
@@ -58,6 +59,8 @@ class Options:
     kernels: other numbers (:mod:`dyncomp.frontends.torch.random_bits`).
     ``warm_start``: keep captured functions on disk, guards and all, and use what an earlier process left
     there (:mod:`dyncomp.warm_start`).
+    ``verify``: in how many calls each compiled form runs beside the original and is compared with it, -1: in
+    all (:mod:`dyncomp.verification`).
     ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
     error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
@@ -90,6 +93,7 @@ class Options:
     tier: str = "best"
     assume_compiling: bool = True
     random: str = "library"
+    verify: int = 0
     strict: bool = False
     capture_plain: bool = False
     cache: bool = True
@@ -118,6 +122,7 @@ _NOT_IN_KEY = frozenset(
         "tuning_seconds",
         "progress",
         "tier",
+        "verify",
         "strict",
     )
 )
@@ -139,6 +144,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "debug_verify": lambda text: text not in ("", "0"),
     "measure": lambda text: text not in ("", "0"),
     "keep_packed": lambda text: text not in ("", "0"),
+    "verify": str,
     "strict": lambda text: text not in ("", "0"),
     "cache": lambda text: text not in ("", "0"),
     "warm_start": lambda text: text not in ("", "0"),
@@ -151,6 +157,7 @@ def make_options(
     backend: str | Callable[..., Any] = "inductor",
     fullgraph: bool = False,
     dynamic: object = None,
+    verify: str | int = 0,
     options: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Options:
@@ -165,13 +172,18 @@ def make_options(
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")
         if text is not None and (text or parse not in (int, float)):
-            made = replace(made, **{name: _parsed(name, parse, text)})
+            value = verified_calls(text) if name == "verify" else _parsed(name, parse, text)
+            made = replace(made, **{name: value})
+    if verify:
+        made = replace(made, verify=verified_calls(verify))
     if not isinstance(options or {}, Mapping):
         raise TypeError(f"options must be a mapping of names to values, not {type(options).__name__}")
     for name, value in (options or {}).items():
         if name not in _KNOWN:
             raise ValueError(f"unknown option {name!r}; known: {', '.join(sorted(_KNOWN))}")
         parsed: Any = parse_dynamic(value) if name == "dynamic" else value
+        if name == "verify":
+            parsed = verified_calls(value)
         if name == "dump" and isinstance(value, os.PathLike):
             parsed = os.fspath(value)
         made = replace(made, **{name: parsed})
@@ -182,6 +194,17 @@ def make_options(
     if made.random == "fused":  # the original, made to compare, draws other numbers
         made = replace(made, measure=False)
     return made
+
+
+def verified_calls(asked: object) -> int:
+    """The option ``verify`` as a number: of ``"first"``, ``"always"``, a number of calls, or nothing."""
+    known = {"first": 1, "always": ALWAYS, "": 0, None: 0}
+    if isinstance(asked, (str, type(None))) and asked in known:
+        return known[asked]
+    number = int(asked) if isinstance(asked, str) and asked.isdigit() else asked
+    if not isinstance(number, int) or isinstance(number, bool) or number < ALWAYS:
+        raise ValueError(f"verify must be 'first', 'always' or a number of calls, is {asked!r}")
+    return number
 
 
 def _parsed(name: str, parse: Callable[[str], Any], text: str) -> Any:
@@ -211,7 +234,7 @@ def _check_types(options: Options) -> None:
             good, wanted = field.name == "backend" or isinstance(value, str), "a string"
         if not good:
             raise TypeError(f"{field.name} must be {wanted}, not {value!r}")
-        if isinstance(value, (int, float)) and not value >= 0:
+        if isinstance(value, (int, float)) and not value >= 0 and field.name != "verify":
             raise ValueError(f"{field.name} must not be negative, is {value!r}")
 
 
