@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .autodiff.jacobians import hessian, jacobian
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
+    from .minifier.minify import Minified, minify
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "ExportError",
     "Exported",
     "GraphBreakError",
+    "Minified",
     "NotBatchableError",
     "NotDifferentiableError",
     "RecompileError",
@@ -73,6 +75,7 @@ __all__ = [
     "load",
     "mark_dynamic",
     "mark_static",
+    "minify",
     "register_tree",
     "reset",
     "set_stance",
@@ -92,6 +95,10 @@ def __getattr__(name: str) -> object:
         from .archives.load import load
 
         return globals().setdefault(name, load)
+    if name in ("Minified", "minify"):
+        from .minifier import minify as minifying
+
+        return globals().setdefault(name, getattr(minifying, name))
     if name in ("Exported", "export"):
         from .archives import export as exporting
 

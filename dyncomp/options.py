@@ -172,7 +172,7 @@ def make_options(
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")
         if text is not None and (text or parse not in (int, float)):
-            value = verified_calls(text) if name == "verify" else _parsed(name, parse, text)
+            value: Any = verified_calls(text) if name == "verify" else _parsed(name, parse, text)
             made = replace(made, **{name: value})
     if verify:
         made = replace(made, verify=verified_calls(verify))

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from ..build.kernel_cache import open_cache
@@ -170,7 +171,7 @@ def compile_graph(
     if graph.device != CPU:
         return _compile_for_device(graph, options, owner, edit, timed)
     choose_threads(options.num_threads, owner)
-    maker = _Maker(graph, options, owner, timed, edit, on_status, runner)
+    maker = Maker(graph, options, owner, timed, edit, on_status, runner)
     made = maker.make(DEFAULT)
     if options.mode == "max-autotune" and made.source:
         made = timed("autotune", lambda: maker.tuned(made, examples))
@@ -186,7 +187,15 @@ def compile_graph(
     return artifact
 
 
-class _Maker:
+# From graph to graph, before it is lowered for the CPU.
+GRAPH_STEPS: tuple[tuple[str, Callable[[Graph, Table], Graph]], ...] = (
+    ("transposed", as_convolutions),
+    ("narrow", narrow_products),
+    ("partition", partition_joins),
+)
+
+
+class Maker:
     """Compiles a graph for the CPU, in one form or another."""
 
     def __init__(
@@ -194,11 +203,12 @@ class _Maker:
         graph: Graph,
         options: Options,
         owner: ArrayOwner | None,
-        timed: _Timer,
+        timed: _Timer | None = None,
         edit: Callable[[str], str] | None = None,
         on_status: object = None,
         runner: Runner | None = None,
     ) -> None:
+        timed = timed or _Timer()
         self.options = options
         self.runner = runner
         self.on_status = on_status
@@ -206,9 +216,9 @@ class _Maker:
         self.timed = timed
         self.edit = edit
         self.table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
-        graph = timed("transposed", lambda: as_convolutions(graph, self.table))
-        narrow = timed("narrow", lambda: narrow_products(graph, self.table))
-        self.graph = timed("partition", lambda: partition_joins(narrow, self.table))
+        for name, transform in GRAPH_STEPS:
+            graph = timed(name, partial(transform, graph, self.table))
+        self.graph = graph
         self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
         self.default_source = ""
         self.halves: Halves | None = None
@@ -243,6 +253,10 @@ class _Maker:
             form, items, memory, planned, source, generated, self._call(planned, first.library), first
         )
 
+    def planned(self, form: Form) -> Planned:
+        """The schedule and launch plan of a form, with nothing built."""
+        return self._cut(form)[2]
+
     def tuned(self, default: Made, examples: Sequence[Any]) -> Made:
         """The fastest form on ``examples``."""
         toolchain = find_toolchain()
@@ -262,7 +276,7 @@ class _Maker:
         return tuner.fastest(default, examples)
 
     def _alone(self, graph: Graph, form: Form) -> Made:
-        return _Maker(graph, self.options, self.owner, _Timer()).make(form)
+        return Maker(graph, self.options, self.owner).make(form)
 
     def _cut(self, form: Form) -> tuple[list[Item], MemoryPlan, Planned]:
         """The steps of a form and where their values lie."""

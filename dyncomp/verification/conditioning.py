@@ -62,7 +62,8 @@ def excuse(plain: Observation, moved: Sequence[Observation], compiled: Observati
     return [
         path
         for path, item in plain.items.items()
-        if path in compiled.items and _is_excused(item, [m.items.get(path) for m in moved], compiled.items[path])
+        if path in compiled.items
+        and _is_excused(item, [m.items.get(path) for m in moved], compiled.items[path])
     ]
 
 

@@ -44,7 +44,9 @@ def verifying(on_miss: OnMiss, times: int) -> OnMiss:
     """``on_miss`` whose entries are compared with the original in their first ``times`` calls (``ALWAYS``: in
     each)."""
 
-    def miss(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
+    def miss(
+        function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
+    ) -> _hook.Entry | None:
         entry = on_miss(function, args, config)
         if entry is None or entry.code is None or entry.rank < 0 or isolated.is_child():
             return entry
@@ -127,9 +129,7 @@ class Verified:
     def _run_compiled(self, call: Call) -> Any:
         """The call by the compiled form, which takes its place in this process."""
         self._put(self.compiled)
-        function = types.FunctionType(
-            self.code, call.namespace, self.code.co_name, None, call.cells or None
-        )
+        function = types.FunctionType(self.code, call.namespace, self.code.co_name, None, call.cells or None)
         return _hook.Dispatcher(function, self.config)(*call.args, **call.kwargs)
 
     def _put(self, entry: _hook.Entry) -> None:

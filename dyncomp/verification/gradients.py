@@ -26,7 +26,9 @@ def gradients_of(roots: Iterable[tuple[str, object]]) -> list[tuple[str, object]
     outs = [t for _, t in outputs.values() if t.is_floating_point() and t.layout == torch.strided]
     if not outs or not leaves:
         return []
-    cotangents = [torch.cos(torch.arange(t.numel(), device=t.device)).to(t.dtype).reshape(t.shape) for t in outs]
+    cotangents = [
+        torch.cos(torch.arange(t.numel(), device=t.device)).to(t.dtype).reshape(t.shape) for t in outs
+    ]
     inputs = [t for _, t in leaves.values()]
     try:
         found = torch.autograd.grad(outs, inputs, cotangents, retain_graph=True, allow_unused=True)

@@ -21,7 +21,14 @@ from ..dataclass import dataclass, field
 Array = np.ndarray[Any, Any]
 
 _ATOMS = (int, str, bytes, bool, type(None), range, slice, type(Ellipsis), np.dtype)
-_OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.FrameType)
+_OPAQUE = (
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.CodeType,
+    types.FrameType,
+)
 _MOST_ITEMS = 50_000
 _MOST_DEPTH = 60
 _LARGE_BYTES = 1 << 16  # arrays from here on are sent as a checksum where they are as they were
@@ -164,7 +171,7 @@ class _Walk:
     def _contents(self, path: str, owner: object, facts: tuple[Any, ...], plain: Array) -> None:
         """The item of an array with the contents ``plain``."""
         if plain.nbytes >= _LARGE_BYTES:
-            total = zlib.crc32(memoryview(np.ascontiguousarray(plain)).cast("B"))
+            total = zlib.crc32(np.ascontiguousarray(plain).data.cast("B"))
             if self.is_census:
                 self.known[id(owner)] = (owner, total)
                 return
@@ -181,7 +188,8 @@ class _Walk:
         self.found.items[path] = Item("array", facts, np.array(plain, order="C", copy=True))
 
     def _tensor(self, path: str, tensor: Any, kind: str, depth: int) -> None:
-        facts = (kind, str(tensor.dtype), str(tensor.device), tuple(tensor.shape), bool(tensor.requires_grad))
+        facts: tuple[Any, ...] = (kind, str(tensor.dtype), str(tensor.device), tuple(tensor.shape))
+        facts += (bool(tensor.requires_grad),)
         if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
             self.found.items[path] = Item("opaque", facts)
             return
@@ -279,13 +287,17 @@ def _difference(mine: Item, other: Item, scale: float, exact: bool) -> str:
     if mine.kind != other.kind or mine.facts != other.facts:
         return f"plain {_facts_text(mine)}, compiled {_facts_text(other)}"
     if mine.kind == "number":
-        return _apart(np.asarray(mine.value), np.asarray(other.value), scale, exact, "float64")
+        return apart(np.asarray(mine.value), np.asarray(other.value), scale, exact, "float64")
     if mine.kind == "array":
         if isinstance(mine.value, int) or isinstance(other.value, int):
             if isinstance(mine.value, int) and isinstance(other.value, int):
                 return "" if mine.value == other.value else "contents differ"
-            return "written by plain Python only" if isinstance(other.value, int) else "written by compiled code only"
-        return _apart(mine.value, other.value, scale, exact, str(mine.facts[1]))
+            return (
+                "written by plain Python only"
+                if isinstance(other.value, int)
+                else "written by compiled code only"
+            )
+        return apart(mine.value, other.value, scale, exact, str(mine.facts[1]))
     if mine.value != other.value:
         return f"plain {mine.value!r:.100}, compiled {other.value!r:.100}"
     return ""
@@ -298,8 +310,9 @@ def _facts_text(item: Item) -> str:
     return " ".join(parts)
 
 
-def _apart(mine: Array, other: Array, scale: float, exact: bool, dtype: str) -> str:
-    """How two arrays of one shape and ``dtype`` (its name) differ; empty where they do not."""
+def apart(mine: Array, other: Array, scale: float, exact: bool, dtype: str) -> str:
+    """How two arrays of one shape and ``dtype`` (its name) differ; empty where they do not. ``scale``: the
+    largest value anywhere; ``exact``: to the last bit."""
     if mine.dtype.kind not in "fc":
         unequal = np.asarray(mine != other)
     else:
@@ -308,7 +321,11 @@ def _apart(mine: Array, other: Array, scale: float, exact: bool, dtype: str) -> 
             gap = np.abs(mine - other)
             gap = np.where(mine == other, 0, gap)
             if exact:
-                unequal = nan | ((mine != other) & ~np.isnan(mine)) | (np.signbit(mine.real) != np.signbit(other.real))
+                unequal = (
+                    nan
+                    | ((mine != other) & ~np.isnan(mine))
+                    | (np.signbit(mine.real) != np.signbit(other.real))
+                )
             else:
                 unequal = nan | (gap > _tolerance(mine, scale, dtype)) | (np.isinf(mine) != np.isinf(other))
     if not unequal.any():

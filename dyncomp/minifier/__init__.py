@@ -1,0 +1,1 @@
+"""Failing programs shrunk to a few lines, and the layer at fault."""
