@@ -87,6 +87,10 @@ __all__ = [
     "vmap",
 ]
 _logs.configure(_os.environ)
+if _os.environ.get("DYNCOMP_REPRO"):
+    from .minifier.automatic import install as _install
+
+    _install(_os.environ)
 
 
 def __getattr__(name: str) -> object:

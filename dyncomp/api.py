@@ -30,6 +30,7 @@ from .warm_start.store import EntryStore, may_store
 
 if TYPE_CHECKING:
     from .frontends.torch.modules import ModuleClasses
+    from .verification.entries import Reproduce
 
 F = TypeVar("F")
 M = TypeVar("M")
@@ -42,6 +43,10 @@ class _Session:
         self.counters = faults.counters
         self.configs: weakref.WeakSet[CaptureConfig] = weakref.WeakSet()
         self.substitutes = Substitutes()
+        # what DYNCOMP_REPRO changes (minifier/automatic.py)
+        self.compile_graph: Callable[..., Any] = pipeline.run_pipeline
+        self.verify = 0
+        self.reproduce: Reproduce | None = None
         self._frontends: dict[str, Frontend] = {}
         self._listed: tuple[Frontend, ...] = ()
 
@@ -75,15 +80,15 @@ class _Session:
             options,
             self.frontends,
             pipeline.op_table(),
-            pipeline.run_pipeline,
+            self.compile_graph,
             Records(self.counters),
             self.substitutes,
         )
         config.on_miss = on_miss
-        if options.verify:
+        if options.verify or self.verify:
             from .verification.entries import verifying
 
-            config.on_miss = verifying(on_miss, options.verify)
+            config.on_miss = verifying(on_miss, options.verify or self.verify, self.reproduce)
         config.should_capture = hook_should_capture
         config.reduce = functools.partial(reduce_function, rebuild=recompiled, fill=complete)
         config.make_native = native_maker(options)

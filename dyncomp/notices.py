@@ -24,6 +24,7 @@ _MOST_TOLD = 1000
 # variables that are no options, and families of names that tests and builds use
 _VARIABLES = (
     *("DYNCOMP_CACHE_DIR", "DYNCOMP_CACHE_SIZE_MB", "DYNCOMP_FORCE_DISABLE_CACHES", "DYNCOMP_CXX"),
+    *("DYNCOMP_REPRO", "DYNCOMP_REPRO_DIR"),
     *("DYNCOMP_MARCH", "DYNCOMP_LOGS", "DYNCOMP_OWN_THREADS", "DYNCOMP_PROFILE_ORIGINAL"),
 )
 _PREFIX = "DYNCOMP_"

@@ -52,8 +52,8 @@ _LEAST_RUN, _LONGER = 2.0, 20.0
 
 @dataclass(frozen=True)
 class Fault:
-    """``layer``: the step that is at fault; ``kind``: what it does (a key of :data:`ABOUT`); ``text``: how that
-    showed; ``detail``: what of the step, where that is known."""
+    """``layer``: the step that is at fault; ``kind``: what it does (a key of :data:`ABOUT`); ``text``: how
+    that showed; ``detail``: what of the step, where that is known."""
 
     layer: str
     kind: str
@@ -280,7 +280,8 @@ def _largest(value: Array) -> float:
 
 def _first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "no message")
+    found = next((line for line in lines if "error" in line), lines[0] if lines else "no message")
+    return found[found.index("error:") :] if "error:" in found else found  # not where the file was
 
 
 def refine(case: Case, fault: Fault, seconds: float) -> Fault:
@@ -304,11 +305,17 @@ def _refine(case: Case, fault: Fault) -> Fault:
     return replace(fault, detail=f"of {ops}")
 
 
-def final_graph(case: Case) -> Graph:
-    """The graph that the inductor lowers."""
+def passed_graph(case: Case) -> Graph:
+    """The graph after all graph passes."""
     graph = case.graph
     for step in PASSES:
         graph = step.run(graph, case.table)
+    return graph
+
+
+def final_graph(case: Case) -> Graph:
+    """The graph that the inductor lowers."""
+    graph = passed_graph(case)
     for _, transform in GRAPH_STEPS:
         graph = transform(graph, case.table)
     return graph

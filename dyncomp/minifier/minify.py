@@ -1,4 +1,4 @@
-"""``dyncomp.minify``: from a program that goes wrong to a script of a few lines that names the layer at fault."""
+"""``dyncomp.minify``: from a program that goes wrong to a script of a few lines, and the layer at fault."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def minify(
     """Shrink a program that compiled code gets wrong to a small script, and find the layer at fault.
 
     ``function`` is called with ``args`` and ``kwargs``, or several times with those of ``calls``, in plain
-    Python and compiled with ``settings`` (as for :func:`dyncomp.compile`). All of it happens in copies of this
-    process, so crashes and endless loops do no harm, and nothing here changes.
+    Python and compiled with ``settings`` (as for :func:`dyncomp.compile`). All of it happens in copies of
+    this process, so crashes and endless loops do no harm, and nothing here changes.
 
     What goes wrong: results, mutated arguments or exceptions that are not plain Python's; crashes; calls
     without an end; code that the C++ compiler rejects. ``check``: a function of a call's result that says
@@ -106,11 +106,13 @@ def minify(
             print(file=sys.stderr)
     if found is None:
         return None
-    return _written(found, budget, Path(folder))
+    return written(found, budget, Path(folder))
 
 
 @dataclass
-class _Found:
+class Found:
+    """A shrunk graph (``case``; ``gradient``: its derivative is wrong) or function (``source``)."""
+
     fault: Fault
     before: int
     case: Case | None = None
@@ -126,7 +128,7 @@ class _Found:
         return self.source.operations if self.source is not None else self.before
 
 
-def minify_case(case: Case, budget: Budget, fault: Fault | None = None) -> _Found | None:
+def minify_case(case: Case, budget: Budget, fault: Fault | None = None) -> Found | None:
     """Shrink a graph. ``fault``: what :func:`~.layers.examine` said of it, if that was asked."""
     fault = examine(case, _SECONDS) if fault is None else fault
     if fault is None:
@@ -138,10 +140,10 @@ def minify_case(case: Case, budget: Budget, fault: Fault | None = None) -> _Foun
 
     best = shrink(case, fails, budget)
     final = examine(best, _SECONDS)
-    return _Found(refine(best, final or fault, _SECONDS), len(case.graph.nodes), case=best)
+    return Found(refine(best, final or fault, _SECONDS), len(case.graph.nodes), case=best)
 
 
-def _of_program(program: Program, budget: Budget) -> _Found | None:
+def _of_program(program: Program, budget: Budget) -> Found | None:
     wanted = program.plainly()
     if wanted.kind != isolated.RETURNED:
         raise DyncompError(
@@ -174,14 +176,14 @@ def _each_alone_is_right(program: Program) -> bool:
     return all(replace(program, calls=(call,)).problem(backend=interpreted) is None for call in program.calls)
 
 
-def _of_source(program: Program, fault: Fault, budget: Budget) -> _Found:
+def _of_source(program: Program, fault: Fault, budget: Budget) -> Found:
     settings = program.settings if fault.layer == "launch" else {**program.settings}
-    backend = {} if fault.layer == "launch" else {"backend": interpreted}
+    backend: dict[str, Any] = {} if fault.layer == "launch" else {"backend": interpreted}
     try:
         source = source_of(program.function, program.calls)
         program_of(source, program)
     except (NoSource, Exception) as error:
-        return _Found(fault, sum(len(case.graph.nodes) for case in program.graphs()), note=str(error))
+        return Found(fault, sum(len(case.graph.nodes) for case in program.graphs()), note=str(error))
     quick = replace(program, seconds=min(program.seconds, 30.0))
 
     def fails(candidate: Source) -> bool:
@@ -198,10 +200,10 @@ def _of_source(program: Program, fault: Fault, budget: Budget) -> _Found:
         return fault.layer != GUARDS or len(candidate.calls) > 1
 
     if not fails(source):
-        return _Found(fault, source.operations, note="the function behaves otherwise in a file of its own")
+        return Found(fault, source.operations, note="the function behaves otherwise in a file of its own")
     best = shrink_source(source, fails, budget)
     final = program_of(best, quick).problem(layer=fault.layer, **backend) or fault
-    return _Found(final, source.operations, source=best, settings=settings)
+    return Found(final, source.operations, source=best, settings=settings)
 
 
 def _is_broken(observations: Sequence[Any]) -> bool:
@@ -213,7 +215,7 @@ def _is_broken(observations: Sequence[Any]) -> bool:
     return False
 
 
-def _of_gradient(program: Program, budget: Budget) -> _Found | None:
+def _of_gradient(program: Program, budget: Budget) -> Found | None:
     for case in program.graphs():
         found = _gradient_found(case, budget)
         if found is not None:
@@ -221,7 +223,7 @@ def _of_gradient(program: Program, budget: Budget) -> _Found | None:
     return None
 
 
-def _gradient_found(case: Case, budget: Budget) -> _Found | None:
+def _gradient_found(case: Case, budget: Budget) -> Found | None:
     """The operations whose derivative is wrong: of one alone, or of several together."""
     text, best = gradient_fault(case), case
     if text:
@@ -235,11 +237,12 @@ def _gradient_found(case: Case, budget: Budget) -> _Found | None:
         best, text = alone
     ops = ", ".join(dict.fromkeys(node.op for node in best.graph.nodes))
     fault = Fault(DERIVATIVES, "wrong", gradient_fault(best) or text, f"of {ops}")
-    return _Found(fault, len(case.graph.nodes), case=best, gradient=True)
+    return Found(fault, len(case.graph.nodes), case=best, gradient=True)
 
 
 # -- what users see --------------------------------------------------------------------------------
-def _written(found: _Found, budget: Budget, folder: Path) -> Minified:
+def written(found: Found, budget: Budget, folder: Path) -> Minified:
+    """Write the script of what was found into ``folder``."""
     seconds = time.monotonic() - budget.start
     note = f"Shrunk from {found.before} operations to {found.after}."
     path: Path | None = None

@@ -1,4 +1,4 @@
-"""A program under suspicion: a function and the calls of it that go wrong, run plain and compiled in children."""
+"""A program under suspicion: a function and calls of it that go wrong, run plain and compiled in children."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ class Program:
         if ending.kind == isolated.RAISED:
             return Fault(layer, RAISES, ending.text.strip().rpartition("\n")[2])
         for number, (mine, other) in enumerate(zip(wanted.value, ending.value, strict=True)):
-            found = [f"the check says {other}"] if isinstance(other, str) else differences(mine, other)
+            if isinstance(other, str):
+                found = [f"the check says {other}"] if other else []
+            else:
+                found = differences(mine, other)
             if found:
                 where = f"call {number + 1}: " if len(self.calls) > 1 else ""
                 return Fault(layer, WRONG, where + found[0])

@@ -57,8 +57,8 @@ def replay_gradient(
 def replay_calls(
     function: Callable[..., Any], calls: Sequence[Arguments], settings: Mapping[str, Any] | None = None
 ) -> int:
-    """Make calls of a function in plain Python and compiled, and say how they differ. The exit status: 1 where
-    they do."""
+    """Make calls of a function in plain Python and compiled, and say how they differ. The exit status: 1
+    where they do."""
     program = Program(
         function, tuple((tuple(args), dict(kwargs)) for args, kwargs in calls), dict(settings or {})
     )

@@ -67,7 +67,7 @@ def source_script(source: Source, settings: Mapping[str, Any], fault: Fault, not
     """The text of a script for a function of the program."""
     calls = ",\n".join(textwrap.indent(_call_text(args, kwargs), "        ") for args, kwargs in source.calls)
     imports, text = _settings(settings)
-    body = f"{source.text.rstrip()}\n\n\ndef calls():\n    return [\n{calls},\n    ]\n"
+    body = f"\n{source.text.rstrip()}\n\n\ndef calls():\n    return [\n{calls},\n    ]\n"
     more = f", settings={text}" if text else ""
     needed = [*imports, *source.imports]
     return _whole(
@@ -85,10 +85,9 @@ def _whole(
     helpers = [name for name in ("laid_out", "unpacked") if f"{name}(" in body]
     names = ", ".join(sorted([run, *helpers]))
     lines = [*sorted(needed), "", f"from dyncomp.minifier.replay import {names}"]
-    text = _SCRIPT.format(
+    return _SCRIPT.format(
         about=_about(fault, note), name=path.name, imports="\n".join(lines), body=body, call=call
     )
-    return text
 
 
 def _about(fault: Fault, note: str) -> str:
@@ -156,7 +155,7 @@ def _array(value: Array) -> str:
     dtype = f'"{name}"' if name != "bfloat16" else "ml_dtypes.bfloat16"
     if value.dtype.kind not in "biufc":
         raise CannotWrite(f"an array of dtype {value.dtype} cannot be written as an expression")
-    flat = np.ascontiguousarray(value)
+    flat = np.array(value, order="C")
     if value.size and (flat == flat.reshape(-1)[0]).all() and value.size > 1:
         made = f"np.full({value.shape!r}, {_item(flat.reshape(-1)[0].item())}, {dtype})"
     elif value.size <= _SPELLED_OUT:

@@ -1,8 +1,8 @@
 """Delta debugging of a failing graph: fewer operations, fewer outputs, smaller and simpler inputs.
 
-The algorithm is ddmin (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002), on the
-list of nodes. Any subset of nodes is a graph: what they read from nodes that are gone becomes an input that
-holds the value it had.
+The algorithm is ddmin (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002), on
+the list of nodes. Any subset of nodes is a graph: what they read from nodes that are gone becomes an input
+that holds the value it had.
 """
 
 from __future__ import annotations

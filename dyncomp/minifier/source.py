@@ -1,8 +1,8 @@
 """Shrinking the source of a function: for faults that show before there is a graph, or between graphs.
 
-Candidates come from the syntax tree: statements left out, branches and loops replaced by their bodies, expressions
-by parts of themselves, functions cut short, and arguments made smaller. Whether a candidate is a program at all is
-found out by running it in plain Python.
+Candidates come from the syntax tree: statements left out, branches and loops replaced by their bodies,
+expressions by parts of themselves, functions cut short, and arguments made smaller. Whether a candidate is a
+program at all is found out by running it in plain Python.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -388,9 +389,7 @@ def _smaller_calls(source: Source) -> Iterator[Source]:
     for size in sorted(sizes, reverse=True):
         for to in dict.fromkeys((1, 2, 3, 4, size // 4, size // 2)):
             if 0 < to < size:
-                yield replace(
-                    source, calls=_mapped(source.calls, lambda v, size=size, to=to: _cut_array(v, size, to))
-                )  # type: ignore[misc]
+                yield replace(source, calls=_mapped(source.calls, partial(_cut_array, size=size, to=to)))
     for number, (args, kwargs) in enumerate(source.calls):
         for at, value in enumerate(args):
             if isinstance(value, np.ndarray) and value.size:

@@ -19,8 +19,8 @@ from .observe import Known, Observation, observe
 
 @dataclass
 class Call:
-    """``names`` and ``values``: the parameters, as the function's body sees them; ``args`` and ``kwargs``: the
-    same, to call it again. ``cells`` and ``namespace``: closure and globals."""
+    """``values``: the parameters, as the function's body sees them; ``args`` and ``kwargs``: the same, to
+    call it again. ``cells`` and ``namespace``: closure and globals."""
 
     code: types.CodeType
     values: tuple[Any, ...]

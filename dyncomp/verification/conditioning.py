@@ -1,9 +1,9 @@
 """How far the original's own results move where its inputs move by a rounding.
 
 Results that differ by more than rounding need not be wrong: where large values cancel, or where an optimizer
-divides a gradient that is all rounding by its own size, any order of additions gives another result. So before
-compiled code is blamed the original is run again, on inputs of which each value is off by about one unit in its
-last place; what moves then is no evidence.
+divides a gradient that is all rounding by its own size, any order of additions gives another result. So
+before compiled code is blamed the original is run again, on inputs of which each value is off by about one
+unit in its last place; what moves then is no evidence.
 """
 
 from __future__ import annotations

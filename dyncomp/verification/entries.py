@@ -2,9 +2,9 @@
 
 The original runs in this process, so the caller gets its results, whatever compiled code does. A forked child
 runs the compiled form on the same objects, as they were before the call; what each of the two did is written
-down (:mod:`.observe`) and compared. A form that was right as often as was asked is trusted: it takes the place
-of the one that compares, and nothing of this is left in the way of a call. A form that was wrong, or that
-crashed or did not come to an end, is dropped, and the original runs from then on.
+down (:mod:`.observe`) and compared. A form that was right as often as was asked is trusted: it takes the
+place of the one that compares, and nothing of this is left in the way of a call. A form that was wrong, or
+that crashed or did not come to an end, is dropped, and the original runs from then on.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ..hook import _hook
 from ..notices import warn_once
 from ..options import ALWAYS
 from ..python_code.continuation import made_later
-from ..python_code.edit import Assembly
+from ..python_code.edit import Assembly, Label
 from ..python_code.instr import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, CanonicalCode
-from ..python_code.transfers import line_loc
+from ..python_code.transfers import line_loc, transfer_loc
 from ..python_code.versions import encode
 from . import isolated
 from .calls import Call, call_and_observe, roots_of, text_of_ending
@@ -35,14 +35,19 @@ from .observe import Observation, checksums, differences
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_TOLD = 5
+_SCRIPT_SECONDS = 300.0
 _LEAST_SECONDS, _LONGER = 120.0, 50.0  # how long a child may take: at least, and times the original
 
 OnMiss = Callable[[types.FunctionType, tuple[Any, ...], CaptureConfig], "_hook.Entry | None"]
 
 
-def verifying(on_miss: OnMiss, times: int) -> OnMiss:
+# Writes a script of a call that compiled code gets wrong, and says what to tell of it.
+Reproduce = Callable[[types.FunctionType, tuple[Any, ...], dict[str, Any]], str]
+
+
+def verifying(on_miss: OnMiss, times: int, reproduce: Reproduce | None = None) -> OnMiss:
     """``on_miss`` whose entries are compared with the original in their first ``times`` calls (``ALWAYS``: in
-    each)."""
+    each). ``reproduce``: is given the calls that go wrong, in a process of their own."""
 
     def miss(
         function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
@@ -52,7 +57,7 @@ def verifying(on_miss: OnMiss, times: int) -> OnMiss:
             return entry
         if function.__code__.co_flags & _GENERATORS:
             return entry
-        return Verified(function.__code__, entry, config, on_miss, times).entry()
+        return Verified(function.__code__, entry, config, times, reproduce).entry()
 
     return miss
 
@@ -61,12 +66,17 @@ class Verified:
     """The comparison of one entry with the original."""
 
     def __init__(
-        self, code: types.CodeType, entry: _hook.Entry, config: CaptureConfig, on_miss: OnMiss, times: int
+        self,
+        code: types.CodeType,
+        entry: _hook.Entry,
+        config: CaptureConfig,
+        times: int,
+        reproduce: Reproduce | None = None,
     ) -> None:
         self.code = code
         self.compiled = entry
         self.config = config
-        self.on_miss = on_miss
+        self.reproduce = reproduce
         self.left = times
         making = made_later(config, code)
         self.plain = plain_copy(code) if making is None else making()
@@ -82,18 +92,24 @@ class Verified:
         )
         return self.comparing
 
-    def __call__(self, values: tuple[Any, ...], cells: tuple[Any, ...], namespace: dict[str, Any]) -> Any:
-        """A call: its arguments in the order of ``co_varnames``, the function's closure and globals."""
+    def __call__(
+        self, values: tuple[Any, ...], cells: tuple[Any, ...], namespace: dict[str, Any]
+    ) -> tuple[BaseException | None, Any]:
+        """A call: its arguments in the order of ``co_varnames``, the function's closure and globals. What it
+        is to raise, and what to return."""
         call = Call.of(self.code, values, cells, namespace)
         plain = types.FunctionType(self.plain, namespace, self.code.co_name, None, cells or None)
         active = _hook.set_active(None)
         try:
             if isolated.is_child():
-                return self._run_compiled(call)
+                return None, self._run_compiled(call)
             known = checksums(roots_of(call))
             children: list[isolated.Child] = []
             try:
                 children.append(isolated.Child(lambda: self._moved(plain, call), waits=True))
+                if self.reproduce is not None:
+                    work = partial(self.reproduce, self._function(call), call.args, call.kwargs)
+                    children.append(isolated.Child(work, waits=True))
                 children.append(
                     isolated.Child(lambda: call_and_observe(lambda: self._run_compiled(call), call, known))
                 )
@@ -101,23 +117,22 @@ class Verified:
                 for child in children:
                     child.kill()
                 self._not_verified(str(error))
-                return self._run_compiled(call)
+                return None, self._run_compiled(call)
             try:
                 start = time.monotonic()
                 mine = call_and_observe(lambda: self._plainly(plain, call, active), call, known, keep=True)
                 seconds = max(_LEAST_SECONDS, _LONGER * (time.monotonic() - start))
-                found = _found(mine.seen, children[1].result(seconds))
+                found = _found(mine.seen, children[-1].result(seconds))
                 if found and found[1] is not None:
                     found = _without_noise(found, mine.seen, children[0], seconds)
+                script = self._script(children[1:-1]) if found and found[0] else ""
             finally:
                 for child in children:
                     child.kill()
-            self._judge(found[0] if found else [])
+            self._judge(found[0] if found else [], script)
         finally:
             _hook.set_active(active)
-        if mine.error is not None:
-            raise mine.error
-        return mine.result
+        return mine.error, mine.result
 
     def _plainly(self, plain: types.FunctionType, call: Call, active: _hook.HookConfig | None) -> Any:
         _hook.set_active(active)
@@ -129,8 +144,11 @@ class Verified:
     def _run_compiled(self, call: Call) -> Any:
         """The call by the compiled form, which takes its place in this process."""
         self._put(self.compiled)
-        function = types.FunctionType(self.code, call.namespace, self.code.co_name, None, call.cells or None)
-        return _hook.Dispatcher(function, self.config)(*call.args, **call.kwargs)
+        return _hook.Dispatcher(self._function(call), self.config)(*call.args, **call.kwargs)
+
+    def _function(self, call: Call) -> types.FunctionType:
+        """The program's function."""
+        return types.FunctionType(self.code, call.namespace, self.code.co_name, None, call.cells or None)
 
     def _put(self, entry: _hook.Entry) -> None:
         if self.comparing is not None and _hook.drop_entry(self.code, self.config, self.comparing):
@@ -150,7 +168,15 @@ class Verified:
         endings = [isolated.run_isolated(partial(run, seed), seconds) for seed in range(RUNS)]
         return [ending.value for ending in endings if ending.kind == isolated.RETURNED]
 
-    def _judge(self, found: list[str]) -> None:
+    def _script(self, children: list[isolated.Child]) -> str:
+        """What to say of the script of a call that went wrong."""
+        if not children:
+            return "dyncomp.minify, or DYNCOMP_REPRO=accuracy, makes a small script of it"
+        children[0].go()
+        ending = children[0].result(_SCRIPT_SECONDS)
+        return str(ending.value) if ending.kind == isolated.RETURNED else "no script of it could be written"
+
+    def _judge(self, found: list[str], script: str) -> None:
         counters = self.config.records.counters
         if not found:
             counters["verified"] += 1
@@ -173,8 +199,7 @@ class Verified:
         warn_once(
             "verification",
             f"compiled code of {place} does not do what plain Python does; its results were not used, and "
-            f"plain Python runs from now on. Please report this (dyncomp.minify makes a small script of it):"
-            f"{more}{rest}",
+            f"plain Python runs from now on. Please report this:{more}{rest}\n{script}",
             place,
         )
 
@@ -206,12 +231,12 @@ def _without_noise(
 
 
 def calling_code(code: types.CodeType, target: Callable[..., Any]) -> types.CodeType:
-    """Code with the signature and free variables of ``code`` that returns ``target(arguments, cells,
-    globals)``."""
+    """Code with the signature and free variables of ``code`` that calls ``target(arguments, cells, globals)``,
+    which gives an exception to raise, or ``None``, and what to return. Tracebacks do not show it."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     assembly = Assembly()
-    assembly.loc = line_loc(code.co_firstlineno)
+    assembly.loc = transfer_loc(line_loc(code.co_firstlineno))
     assembly.emit("RESUME", 0)
     assembly.emit("LOAD_CONST", target)
     for name in code.co_varnames[:count]:
@@ -223,7 +248,16 @@ def calling_code(code: types.CodeType, target: Callable[..., Any]) -> types.Code
     assembly.emit("LOAD_CONST", globals)
     assembly.emit("CALL", (0, ()))
     assembly.emit("CALL", (3, ()))
+    raising = Label()
+    assembly.emit("UNPACK_SEQUENCE", 2)
+    assembly.emit("COPY", 1)
+    assembly.emit("LOAD_CONST", None)
+    assembly.emit("IS_OP", False)
+    assembly.emit("POP_JUMP_IF_FALSE", raising)
+    assembly.emit("POP_TOP")
     assembly.emit("RETURN_VALUE")
+    assembly.mark(raising)
+    assembly.emit("RAISE_VARARGS", 1)
     like = CanonicalCode(
         instructions=(),
         exceptions=(),

@@ -64,11 +64,11 @@ class Child:
     """A running child. Leave it by :meth:`result` or :meth:`kill`."""
 
     def __init__(self, work: Callable[[], object], waits: bool = False) -> None:
-        """Fork. ``work`` runs in the child; what it returns is pickled for this process. Where it ``waits``, it
-        begins at :meth:`go`, and what this process does in the meantime it does not see."""
+        """Fork. ``work`` runs in the child; what it returns is pickled for this process. Where it ``waits``,
+        it begins at :meth:`go`, and what this process does in the meantime it does not see."""
         check_fork()
         self._gate = os.pipe() if waits else None
-        self._file = tempfile.TemporaryFile(prefix="dyncomp-")
+        self._file = tempfile.TemporaryFile(prefix="dyncomp-")  # noqa: SIM115 - closed by kill
         self._start = time.monotonic()
         state = random.getstate()
         for stream in (sys.stdout, sys.stderr):
@@ -195,6 +195,7 @@ def _silence() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - others may stand in for the descriptors
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
     import faulthandler
 

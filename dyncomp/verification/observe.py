@@ -1,7 +1,7 @@
 """What a caller can observe of a call, as plain data that can go from one process to another.
 
-:func:`observe` walks named objects and writes down, for each place that a path leads to, what is there: values,
-types, dtypes, shapes, strides, which arrays share memory, which places hold the same object.
+:func:`observe` walks named objects and writes down, for each place that a path leads to, what is there:
+values, types, dtypes, shapes, strides, which arrays share memory, which places hold the same object.
 :func:`differences` compares two such lists in the words of the program.
 """
 
@@ -33,8 +33,9 @@ _MOST_ITEMS = 50_000
 _MOST_DEPTH = 60
 _LARGE_BYTES = 1 << 16  # arrays from here on are sent as a checksum where they are as they were
 
-# How far results may be from the original's: of the array's largest value, in units of its precision, for what
-# is added up in another order; and of the largest value anywhere, for what is left where large values cancel.
+# How far results may be from the original's: of the array's largest value, in units of its precision, for
+# what is added up in another order; and of the largest value anywhere, for what is left where large values
+# cancel.
 _RELATIVE, _CANCELLED = 1000.0, 16.0
 _RELATIVE_HALF = 8.0  # of two-byte types, in which every rounding shows
 

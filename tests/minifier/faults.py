@@ -1,7 +1,8 @@
 """Faults to plant in dyncomp, and programs of 300 operations that show them.
 
-``python -m tests.minifier.faults NAME FOLDER`` plants one and minifies the program, and prints what was found as
-JSON; ``python -m tests.minifier.faults NAME --run SCRIPT`` runs a script with the fault planted.
+``python -m tests.minifier.faults NAME FOLDER [OPERATIONS]`` plants one and minifies the program, and prints
+what was found as JSON; ``python -m tests.minifier.faults NAME --run SCRIPT`` runs a script with the fault
+planted.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-OPERATIONS = 300
+OPERATIONS = int(sys.argv[3]) if sys.argv[3:] and sys.argv[3].isdigit() else 300
+MIDDLE = OPERATIONS // 2
 
 
 def _replace(obj: Any, **changes: Any) -> None:
@@ -110,7 +112,7 @@ def wrong_reduction() -> None:
 def wrong_rule() -> None:
     """Capture takes ``np.maximum`` for ``np.minimum``."""
     emit = importlib.import_module("dyncomp.frontends.numpy.ufunc_emit")
-    emit.EMITTERS["maximum"] = emit.EMITTERS["minimum"]
+    emit._SPECIAL["maximum"] = emit._SPECIAL["minimum"]
 
 
 def missing_guard() -> None:
@@ -155,16 +157,17 @@ def wrong_vjp() -> None:
 
 
 # -- programs -----------------------------------------------------------------------------------
-def chain(lines: dict[int, str], operations: int = OPERATIONS) -> Callable[..., Any]:
-    """A function of ``x`` and ``y``, arrays of shape (6, 8), that does so many operations; ``lines`` says what
-    some of them are, of the value ``v`` before."""
+def chain(*lines: str) -> Callable[..., Any]:
+    """A function of ``x`` and ``y``, arrays of shape (6, 8); ``lines`` are the operations in its middle, of
+    the value ``v`` before."""
     usual = ["{v} * 0.75 + y", "np.sin({v})", "{v} - x * 0.5", "np.abs({v}) + 0.25", "{v}[::-1] * 0.9",
              "np.where({v} > 0.5, {v}, y)", "{v} + {v}.mean(axis=0)", "np.sqrt({v} * {v} + 1.0)"]  # fmt: skip
     body = ["def program(x, y):", "    v0 = x + y"]
-    for k in range(1, operations):
-        text = lines.get(k, usual[k % len(usual)])
+    special = dict(enumerate(lines, MIDDLE))
+    for k in range(1, OPERATIONS):
+        text = special.get(k, usual[k % len(usual)])
         body.append(f"    v{k} = " + text.format(v=f"v{k - 1}"))
-    body.append(f"    return v{operations - 1}")
+    body.append(f"    return v{OPERATIONS - 1}")
     return _defined("\n".join(body))
 
 
@@ -188,8 +191,8 @@ def writing_program() -> Callable[..., Any]:
     body = ["def program(x, y):", "    v0 = x + y"]
     for k in range(1, OPERATIONS):
         body.append(f"    v{k} = np.sin(v{k - 1}) + y * {k % 5}")
-        if k == 150:
-            body.append("    y[1:3] += v150[1:3]")
+        if k == MIDDLE:
+            body.append(f"    y[1:3] += v{k}[1:3]")
     body.append(f"    return v{OPERATIONS - 1}")
     return _defined("\n".join(body))
 
@@ -198,7 +201,7 @@ def listing_program() -> Callable[..., Any]:
     body = ["def program(x, y, log):", "    v0 = x + y"]
     for k in range(1, OPERATIONS):
         body.append(f"    v{k} = np.cos(v{k - 1}) + y * {k % 5}")
-        if k in (40, 200):
+        if k in (MIDDLE // 2, MIDDLE + 10):
             body.append(f"    log.append(v{k}.sum())")
     body.append(f"    return v{OPERATIONS - 1}")
     return _defined("\n".join(body))
@@ -208,13 +211,16 @@ def numbered_program() -> Callable[..., Any]:
     body = ["def program(x, y, k, flag):", "    v0 = x + y"]
     for k in range(1, OPERATIONS):
         body.append(f"    v{k} = np.sin(v{k - 1}) + y * {k % 5}")
-        if k == 150:
-            body.append("    v150 = v150 * 2.0 if flag else v150 - 1.0")
+        if k == MIDDLE:
+            body.append(f"    v{k} = v{k} * 2.0 if flag else v{k} - 1.0")
     body.append(f"    return v{OPERATIONS - 1}")
     return _defined("\n".join(body))
 
 
-ARCTAN = {170: "np.arctan({v})"}
+ARCTAN = "np.arctan({v})"
+PRODUCTS = ("({v} @ {v}.T) @ ({v} + 1.0)", "({v} @ y.T) @ {v} * 0.1")
+MAXIMUM = "{v} + (-np.abs({v}) - 1.0).max(axis=1, keepdims=True)"
+BOTH_WAYS = [((*arrays(), 3, True), {}), ((*arrays(), 3, False), {})]
 Case = tuple[Callable[[], None], Callable[[], Callable[..., Any]], dict[str, Any]]
 
 # The fault, a program that shows it, and how it is minified.
@@ -223,17 +229,17 @@ FAULTS: dict[str, Case] = {
     "crash": (crash, lambda: chain(ARCTAN), {}),
     "rejected": (rejected, lambda: chain(ARCTAN), {}),
     "hang": (hang, lambda: chain(ARCTAN), {}),
-    "wrong rewrite": (wrong_rewrite, lambda: chain({170: "{v} * 1.25"}), {}),
-    "wrong cse": (wrong_cse, lambda: chain({170: "{v}.sum(axis=0) + {v}.sum(axis=1)[:1]"}), {}),
+    "wrong rewrite": (wrong_rewrite, lambda: chain("{v} * 1.25"), {}),
+    "wrong cse": (wrong_cse, lambda: chain("{v}.sum(axis=0) + {v}.sum(axis=1)[:1]"), {}),
     "lost write": (lost_write, writing_program, {}),
-    "wrong memory": (wrong_memory, lambda: chain({170: "({v} @ {v}.T) @ ({v} + 1.0)", 171: "({v} @ y.T) @ {v} * 0.1"}), {}),
-    "wrong fusion": (wrong_fusion, lambda: chain({170: "{v} + {v}[::-1] * {v}[:, ::-1]"}), {}),
-    "wrong index": (wrong_index, lambda: chain({170: "({v}.T + 1.0).reshape(6, 8)"}), {}),
-    "wrong reduction": (wrong_reduction, lambda: chain({170: "{v} + (-np.abs({v}) - 1.0).max(axis=1, keepdims=True)"}), {}),
-    "wrong rule": (wrong_rule, lambda: chain({170: "np.maximum({v}, y)"}), {}),
-    "missing guard": (missing_guard, numbered_program, {"calls": [((*arrays(), 3, True), {}), ((*arrays(), 3, False), {})]}),
+    "wrong memory": (wrong_memory, lambda: chain(*PRODUCTS), {}),
+    "wrong fusion": (wrong_fusion, lambda: chain("{v} + {v}[::-1] * {v}[:, ::-1]"), {}),
+    "wrong index": (wrong_index, lambda: chain("({v}.T + 1.0).reshape(6, 8)"), {}),
+    "wrong reduction": (wrong_reduction, lambda: chain(MAXIMUM), {}),
+    "wrong rule": (wrong_rule, lambda: chain("np.maximum({v}, y)"), {}),
+    "missing guard": (missing_guard, numbered_program, {"calls": BOTH_WAYS}),
     "misordered effects": (misordered_effects, listing_program, {"args": (*arrays(), [])}),
-    "wrong vjp": (wrong_vjp, lambda: chain({170: "np.tanh({v})"}), {"check": "gradient"}),
+    "wrong vjp": (wrong_vjp, lambda: chain("np.tanh({v})"), {"check": "gradient"}),
 }  # fmt: skip
 
 
