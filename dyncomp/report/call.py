@@ -10,7 +10,6 @@ from typing import Any
 
 from ..capture.entries.config import CaptureConfig
 from ..capture.entries.records import EntryRecord
-from ..capture.policy.recompilation import location
 from ..dataclass import dataclass
 from ..graph.ir import Loc
 from ..hook import _hook
@@ -48,28 +47,31 @@ class ExplainedCall:
         self.options = options
         self.reached = reached
         self.programs: dict[int, _hook.GuardProgram] = {}
+        self._codes: dict[int, types.CodeType] = {}
         self._function = _held(function)
         self._args = [_held(arg) for arg in args]
         self._kwargs = {name: _held(arg) for name, arg in kwargs.items()}
 
     def keep_programs(self, config: CaptureConfig) -> None:
         """Note the guard program of each entry made under ``config``, by the identity of its record."""
-        for _, entries in _hook.all_entries(config):
+        for code, entries in _hook.all_entries(config):
             for entry in entries:
                 if entry.guards is not None and isinstance(entry.payload, EntryRecord):
                     self.programs[id(entry.payload)] = entry.guards
+                    self._codes[id(entry.payload)] = code
 
     def environment(self, entry: EntryRecord) -> Environment | None:
-        """The call's own arguments, where ``entry`` is of the function called and its guards hold for them.
-        Raises :class:`GoneError` where they are not there any more."""
-        program = self.programs.get(id(entry))
+        """The call's own arguments, where ``entry`` is of the function called. Raises :class:`GoneError` where
+        they are not there any more."""
+        code = self._codes.get(id(entry))
+        if code is None:
+            return None
         found = _plain_function(self._function())
-        if program is None or found is None or location(found[0].__code__) != entry.loc:
+        if found is None or found[0].__code__ is not code:
             return None
         function, leading = found
         args = [held() for held in self._args]
         kwargs = {name: held() for name, held in self._kwargs.items()}
-        code = function.__code__
         try:
             bound = inspect.signature(function, follow_wrapped=False).bind(*leading, *args, **kwargs)
         except TypeError:
@@ -78,13 +80,12 @@ class ExplainedCall:
         flags = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
         builtins = function.__globals__["__builtins__"]
-        env = Environment(
+        return Environment(
             tuple(bound.arguments[name] for name in names),
             function.__globals__,
             builtins if isinstance(builtins, dict) else vars(builtins),
             function.__closure__,
         )
-        return env if program.check(env.args, env.globals, env.builtins, env.closure) else None
 
 
 def _plain_function(called: object) -> tuple[types.FunctionType, tuple[Any, ...]] | None:

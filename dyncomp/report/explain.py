@@ -148,7 +148,7 @@ class Explanation:
         Raises ``ModuleNotFoundError`` without jinja2 and matplotlib (the extra ``report``)."""
         from .page.write import page
 
-        return page(self, overview(self), measure)
+        return page(self, glance(self), overview(self), measure)
 
     def save(self, path: str | Path, measure: bool = True) -> Path:
         """Write :meth:`html` to the file ``path`` and return that. Raises ``OSError`` where it cannot be
@@ -191,10 +191,27 @@ def overview(report: Explanation) -> str:
     lines += _some("recompiled because:", [e.missed for e in report.recompiles], _MOST_PLAIN)
     lines += _some("used again while these are as they were:", _subjects(report.guards), _MOST_SUBJECTS)
     lines.append("More: .details() (everything), .guards, .graphs, .kernels, .breaks, .save('report.html')")
-    return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)
+    return _narrow(lines)
 
 
 _WIDTH = 160
+_GLANCE = 10
+
+
+def glance(report: Explanation) -> str:
+    """The same in at most ten lines: figures, and the first of what is not compiled or compiled again."""
+    lines = [_verdict(report), report.summary(), *_costs(report)[:2], *report.notes()]
+    distinct = {(b.id, b.loc): b for b in report.breaks if b.id != "loop"}
+    lines += [f"graph break {record.describe().splitlines()[0]}" for record in distinct.values()]
+    lines += dict.fromkeys(_skip_text(*skip).splitlines()[0] for skip in report.skipped)
+    lines += [f"recompiled {e.name}: {e.missed.splitlines()[0]}" for e in report.recompiles]
+    if len(lines) > _GLANCE:
+        lines[_GLANCE - 1 :] = [f"… and {len(lines) - _GLANCE + 1} more"]
+    return _narrow(lines)
+
+
+def _narrow(lines: Sequence[str]) -> str:
+    return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)
 
 
 def _verdict(report: Explanation) -> str:

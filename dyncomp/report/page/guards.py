@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...capture.entries.records import EntryRecord
-from ...capture.guards.guard import Guard
+from ...capture.guards.guard import Guard, describe_failure
 from ...capture.guards.program import GuardRefused, lower_all
-from ...capture.guards.source import LocalSource, Source
+from ...capture.guards.source import InstanceDictSource, LocalSource, Source, TypeAttrSource
 from ...dataclass import dataclass, field
 from ...hook import _hook
 from ..call import Environment, ExplainedCall, GoneError
@@ -96,8 +96,11 @@ def _measure(entry: EntryRecord, call: ExplainedCall | None) -> tuple[float | No
     except GoneError as gone:
         return None, f"not measured: {gone}"
     if env is None:
-        return None, "not measured: the guards are of other calls"
+        return None, "not measured: of a call inside"
     program = call.programs[id(entry)]
+    failure = describe_failure(program, env.args, env.globals, env.builtins, env.closure)
+    if failure is not None:
+        return None, f"not measured: when this page was written they did not hold: {failure}"
     nothing = _hook.GuardProgram([], 0, (), ())
     whole, empty = _time(program, env), _time(nothing, env)
     return max(whole - empty, 0.0), "measured now, on the call's own arguments"
@@ -128,6 +131,15 @@ def _tree(guards: Sequence[Guard], steps: dict[int, int]) -> list[GuardBranch]:
     return sorted(top.below.values(), key=lambda branch: (branch.label == NOWHERE, -branch.count))
 
 
+def _label(step: Source, text: str, before: str) -> str:
+    """What is read from the object before: ``.attr``, ``[0]``."""
+    if isinstance(step, InstanceDictSource):
+        return f".{step.attr}"
+    if isinstance(step, TypeAttrSource):
+        return f".{step.attr} of its class"
+    return text.removeprefix(before) if before and text.startswith(before) else text
+
+
 def _path(source: Source | None) -> list[str]:
     """The labels from the root variable to the object itself."""
     if source is None:
@@ -141,7 +153,7 @@ def _path(source: Source | None) -> list[str]:
     before = ""
     for step in reversed(chain):
         text = step.expr()
-        labels.append(text.removeprefix(before) if before and text.startswith(before) else text)
+        labels.append(_label(step, text, before))
         before = text
     root = chain[-1]
     if not isinstance(root, LocalSource) or root.local.startswith("."):

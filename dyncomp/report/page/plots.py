@@ -23,7 +23,7 @@ _VARIABLES = {
     _FIRST: "var(--accent)",
     _SECOND: "var(--accent-2)",
 }
-_MOST_LABELS = 8
+_MOST_LABELS = 16
 _WIDTH, _HEIGHT = 8.6, 4.2
 
 
@@ -51,11 +51,10 @@ def roofline(machine: Machine, steps: Sequence[StepFacts]) -> str:
     share = sum(s.total or 0.0 for s in points) or 1.0
     sizes = [24 + 400 * (s.total or 0.0) / share for s in points]
     axes.scatter(intensities, speeds, s=sizes, color=_FIRST, alpha=0.55, linewidths=0.8, edgecolors=_FIRST, zorder=3)
-    for step, x, y in sorted(zip(points, intensities, speeds), key=lambda p: -(p[0].total or 0.0))[:_MOST_LABELS]:
-        axes.annotate(
-            _shortened(step.name), (x, y), (6, -9), textcoords="offset points", fontsize=7.5, color=_FAINT,
-            parse_math=False,
-        )  # fmt: skip
+    slowest = sorted(zip(points, intensities, speeds), key=lambda point: -(point[0].total or 0.0))
+    for step, x, y in slowest[:_MOST_LABELS]:
+        place = {"textcoords": "offset points", "fontsize": 8, "color": _INK, "weight": "bold"}
+        axes.annotate(str(step.mark), (x, y), (7, 5), **place)
     axes.set(xscale="log", yscale="log", xlim=(low, high))
     axes.set_ylim(min(min(speeds), low * machine.bandwidth * 1e-9) / 2, max(machine.flops.values()) * 2.5e-9)
     axes.set_xlabel("flops per byte moved", color=_INK)
@@ -88,10 +87,6 @@ def _unit(size: float) -> tuple[int, str]:
         if size >= unit:
             return unit, name
     return 1, "bytes"
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 34 else name[:33] + "…"
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:

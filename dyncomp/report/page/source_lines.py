@@ -206,8 +206,8 @@ def _colour(lines: list[SourceLine], first: int, top: ast.stmt, facts: _Facts) -
 
 
 def _state(own: range, facts: _Facts, plain: set[int], native: set[int]) -> State:
-    if any(n in facts.breaks for n in own):
-        return State.BREAK
+    if any(record.id != "loop" for n in own for record in facts.breaks.get(n, ())):
+        return State.BREAK  # bodies of loops are compiled
     if any(n in facts.ops or n in facts.backward for n in own):
         return State.GRAPH
     if any(n in native for n in own):

@@ -63,6 +63,7 @@ class StepFacts:
     source: str = ""
     number: int = 0
     dtype: str = ""
+    mark: int = 0  # its number on the page
 
     @property
     def total(self) -> float | None:

@@ -57,6 +57,11 @@ class BreakFacts:
     fix: Fix | None
     count: int = 1
 
+    @property
+    def is_mild(self) -> bool:
+        """Nothing is lost: bodies of loops are compiled."""
+        return self.record.id == "loop"
+
 
 @dataclass
 class FrameFacts:
@@ -86,6 +91,7 @@ class Contents:
     """All of a page."""
 
     verdict: str
+    glance: str
     overview: str
     cards: list[tuple[str, str]]
     notes: list[str]
@@ -102,10 +108,10 @@ class Contents:
     roofline: str
 
 
-def page(report: Explanation, overview: str, measure: bool) -> str:
-    """The whole report as one HTML document. Raises :class:`ReportError` without jinja2 or matplotlib."""
+def page(report: Explanation, glance: str, overview: str, measure: bool) -> str:
+    """The whole report as one HTML document. ``glance``: the overview in some lines. Raises :class:`ReportError` without jinja2 or matplotlib."""
     _require("jinja2", "matplotlib")
-    contents = _contents(report, overview, measure)
+    contents = _contents(report, glance, overview, measure)
     return _environment().get_template("page.html.jinja").render(it=contents, states=STATES)
 
 
@@ -139,7 +145,7 @@ def _environment() -> Environment:
 
 
 # -- contents -------------------------------------------------------------------------------------
-def _contents(report: Explanation, overview: str, measure: bool) -> Contents:
+def _contents(report: Explanation, glance: str, overview: str, measure: bool) -> Contents:
     options = make_options(environ={}) if report.call is None else report.call.options
     machine, problem = _machine(measure and any(_artifacts(e.compiled) for e in report.entries))
     budget = LineBudget()
@@ -154,10 +160,13 @@ def _contents(report: Explanation, overview: str, measure: bool) -> Contents:
     if len(report.entries) > MOST_FRAMES:
         notes.append(f"only the first {MOST_FRAMES} of {len(report.entries)} frames are shown in detail")
     steps = [step for frame in frames for graph in frame.graphs for step in graph.steps]
+    for number, step in enumerate(sorted(steps, key=lambda s: -(s.total or 0.0)), 1):
+        step.mark = number
     from .plots import roofline
 
     return Contents(
         verdict=report.verdict(),
+        glance=glance,
         overview=overview,
         cards=report.cards(),
         notes=notes,
