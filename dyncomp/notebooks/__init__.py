@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -12,7 +12,8 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Called by ``%load_ext dyncomp``."""
     from .cells import CellMagic
 
-    shell.register_magic_function(CellMagic(shell), "cell", "dyncomp")
+    magic: Any = CellMagic(shell)  # any callable of a line and a cell, whatever IPython declares
+    shell.register_magic_function(magic, "cell", "dyncomp")
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

@@ -1,4 +1,4 @@
-"""The cell magic ``%%dyncomp``: compile the functions that a cell defines, run it, and say what became of it."""
+"""The cell magic ``%%dyncomp``: compile the functions that a cell defines, run it, say what became of it."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ class CellMagic:
         try:
             options = parse_line(line)
             config = SESSION.new_config(options.compiled)
-        except (LineError, ValueError) as error:
-            raise UsageError(str(error)) from None
+        except (LineError, ValueError) as problem:
+            raise UsageError(str(problem)) from None
         run, count = self._compiled(cell)
         watch = Watch(config)
         names = self.shell.user_ns
         names[_DECORATOR] = _decorator(config)
-        error: BaseException | None = None
+        failure: BaseException | None = None
         try:
             run()
         except BaseException as raised:
-            error = raised
+            failure = raised
             raise
         finally:
             names.pop(_DECORATOR, None)
             reached = watch.end()
-            if error is None or isinstance(error, Exception):
+            if failure is None or isinstance(failure, Exception):
                 call = ExplainedCall(None, (), {}, config.options, reached)
                 display(CellReport.written(watch.report(call), count, options.report, options.measure))
 

@@ -10,7 +10,8 @@ from ..dataclass import dataclass
 from ..options import Options, make_options
 
 USAGE = (
-    "%%dyncomp [mode=MODE] [backend=BACKEND] [dynamic[=yes|no]] [fullgraph] [NAME=VALUE …] [report=FILE] [measure]\n"
+    "%%dyncomp [mode=MODE] [backend=BACKEND] [dynamic[=yes|no]] [fullgraph] [NAME=VALUE …] "
+    "[report=FILE] [measure]\n"
     "NAME: an option of dyncomp.compile, such as unroll_limit=16; report: where the page goes; "
     "measure: time guards and kernels for it"
 )

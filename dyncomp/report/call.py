@@ -61,8 +61,8 @@ class ExplainedCall:
                     self._codes[id(entry.payload)] = code
 
     def environment(self, entry: EntryRecord) -> Environment | None:
-        """The call's own arguments, where ``entry`` is of the function called. Raises :class:`GoneError` where
-        they are not there any more."""
+        """The call's own arguments, where ``entry`` is of the function called. Raises :class:`GoneError`
+        where they are not there any more."""
         code = self._codes.get(id(entry))
         if code is None:
             return None
@@ -92,7 +92,8 @@ def _plain_function(called: object) -> tuple[types.FunctionType, tuple[Any, ...]
     """The function that runs where ``called`` is called, and the arguments before those given."""
     leading: tuple[Any, ...] = ()
     if isinstance(called, types.MethodType):
-        called, leading = called.__func__, (called.__self__,)
+        leading = (called.__self__,)
+        called = called.__func__
     elif not isinstance(called, (types.FunctionType, _hook.Dispatcher)):
         leading = (called,)
         called = inspect.getattr_static(type(called), "__call__", None)

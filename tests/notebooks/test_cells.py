@@ -27,7 +27,7 @@ def the_shell(tmp_path_factory):
 
     settings = Config()
     settings.HistoryManager.enabled = False
-    settings.InteractiveShell.colors = "NoColor"
+    settings.InteractiveShell.colors = "nocolor"
     made = InteractiveShell.instance(config=settings)
     yield made
     InteractiveShell.clear_instance()
@@ -110,7 +110,9 @@ def test_options_and_decorators(shell, shown, tmp_path):
 
 
 def test_errors_of_the_cell_are_its_own(shell, shown):
-    done = run(shell, "%%dyncomp\ndef f(x):\n    y = x + 1\n    raise LookupError('no')\nf(np.ones(3))\nz = 1\n")
+    done = run(
+        shell, "%%dyncomp\ndef f(x):\n    y = x + 1\n    raise LookupError('no')\nf(np.ones(3))\nz = 1\n"
+    )
     assert isinstance(done.error_in_exec, LookupError) and "z" not in shell.user_ns
     assert "graph break [raise]" in repr(shown[0])
     frames = []
@@ -125,11 +127,15 @@ def test_errors_of_the_cell_are_its_own(shell, shown):
 
 
 def test_fullgraph(shell, shown):
-    text = "%%dyncomp fullgraph\nimport dyncomp as dc\ndef f(x):\n    y = x + 1\n    dc.graph_break()\n    return y\nf(np.ones(3))\n"
+    body = "    y = x + 1\n    dc.graph_break()\n    return y\n"
+    text = f"%%dyncomp fullgraph\nimport dyncomp as dc\ndef f(x):\n{body}f(np.ones(3))\n"
     assert isinstance(run(shell, text).error_in_exec, dyncomp.GraphBreakError)
 
 
-@pytest.mark.parametrize("line", ["mode=fast", "nonsense", "unrol_limit=3", "fullgraph=maybe", "report", "mode=default mode=default", "'"])
+@pytest.mark.parametrize(
+    "line",
+    ["mode=fast", "nonsense", "unrol_limit=3", "fullgraph=maybe", "report", "mode=default mode=default", "'"],
+)
 def test_wrong_lines_are_told_and_nothing_runs(shell, shown, capsys, line):
     done = run(shell, f"%%dyncomp {line}\nz = 1\n")
     assert not done.success and "z" not in shell.user_ns and not shown
@@ -139,13 +145,21 @@ def test_wrong_lines_are_told_and_nothing_runs(shell, shown, capsys, line):
 
 
 def test_values_on_the_line():
-    found = parse_line("mode=max-autotune dynamic=no --fullgraph measure unroll_limit=16 keep_packed=no  # all")
-    assert (found.compiled.mode, found.compiled.dynamic, found.compiled.fullgraph) == ("max-autotune", False, True)
+    found = parse_line(
+        "mode=max-autotune dynamic=no --fullgraph measure unroll_limit=16 keep_packed=no  # all"
+    )
+    assert (found.compiled.mode, found.compiled.dynamic, found.compiled.fullgraph) == (
+        "max-autotune",
+        False,
+        True,
+    )
     assert found.compiled.unroll_limit == 16 and found.compiled.keep_packed is False and found.measure
 
 
 def test_pages_that_cannot_be_written_are_told(shell, shown, tmp_path):
-    assert run(shell, f"%%dyncomp report={tmp_path}/no/page.html\ndef f(x): return x + 1\nf(np.ones(2))\n").success
+    assert run(
+        shell, f"%%dyncomp report={tmp_path}/no/page.html\ndef f(x): return x + 1\nf(np.ones(2))\n"
+    ).success
     assert shown[0].path is None and "no report is written" in repr(shown[0])
     assert "no report is written" in shown[0]._repr_html_()
 

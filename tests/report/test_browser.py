@@ -1,4 +1,4 @@
-"""Pages of reports in a real browser: they render without a message on the console, and lines are coloured."""
+"""Pages of reports in a real browser: nothing is said on its console, and lines are coloured."""
 
 from __future__ import annotations
 

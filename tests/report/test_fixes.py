@@ -49,7 +49,7 @@ PROGRAMS = {
         """,
 }
 # Small modules of the standard library that nothing here loads.
-UNUSED = "nturl2path sndhdr chunk stringprep colorsys sched rlcompleter".split()
+UNUSED = ("stringprep", "colorsys", "sched", "nturl2path", "tabnanny", "pyclbr", "wave", "quopri", "cProfile")
 
 
 def load(path: Path) -> object:

@@ -275,7 +275,9 @@ def test_nothing_is_loaded_before_it_is_needed():
     import subprocess
 
     code = "import dyncomp, sys; print([m for m in ('jinja2', 'matplotlib', 'IPython') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 

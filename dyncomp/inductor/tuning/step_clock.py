@@ -84,7 +84,5 @@ def with_clock(
         apart = replace(module, segments=tuple(segments))
         source = render_module(apart, serial_ns, vector_calls, form.knobs)
         library = open_cache(os.environ).load(source, toolchain)
-    timed_plan = replace(
-        plan, steps=tuple(timed), results=(), single=False, on_status=None, first_write=None
-    )
+    timed_plan = replace(plan, steps=tuple(timed), results=(), single=False, on_status=None, first_write=None)
     return StepClock(tuple(steps), build(timed_plan, library), stamps)

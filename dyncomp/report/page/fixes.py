@@ -15,7 +15,7 @@ from ...dataclass import dataclass
 from .source_lines import is_users
 
 # Modules of the standard library that do something when they are imported.
-_NOT_QUIET = frozenset({"__future__", "antigravity", "this", "idlelib", "readline", "rlcompleter", "site"})
+_NOT_QUIET = frozenset({"__future__", "antigravity", "this", "idlelib", "readline", "site"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -78,7 +78,7 @@ class _Program:
             for part in ("body", "orelse", "finalbody"):
                 block = getattr(node, part, None)
                 if isinstance(block, list):
-                    self.blocks.update({statement: block for statement in block})
+                    self.blocks.update(dict.fromkeys(block, block))
         for node in tree.body:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -104,7 +104,11 @@ class _Program:
     def without(self, statement: ast.stmt) -> list[str] | None:
         """The lines without a statement that has its lines to itself."""
         first, last = statement.lineno, statement.end_lineno or statement.lineno
-        sharing = [n for n in self.blocks if n is not statement and (n.lineno in (first, last) or n.end_lineno == first)]
+        sharing = [
+            n
+            for n in self.blocks
+            if n is not statement and (n.lineno in (first, last) or n.end_lineno == first)
+        ]
         if any(not isinstance(n, _SCOPES) and self.owner.get(statement) is not n for n in sharing):
             return None
         if any(n.lineno == first for n in sharing):
@@ -141,12 +145,18 @@ def _drop_disable(program: _Program, line: int) -> _Edit | None:
         node.func.id
         for statement in program.at(line)
         for node in ast.walk(statement)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.lineno <= line <= (node.end_lineno or line)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.lineno <= line <= (node.end_lineno or line)
     }
     marked = []
     for node in program.tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in called:
-            marked += [(node, mark) for mark in node.decorator_list if program.dotted(_head(mark)) == "dyncomp.disable"]
+            marked += [
+                (node, mark)
+                for mark in node.decorator_list
+                if program.dotted(_head(mark)) == "dyncomp.disable"
+            ]
     if len(marked) != 1:
         return None
     function, mark = marked[0]
@@ -155,7 +165,9 @@ def _drop_disable(program: _Program, line: int) -> _Edit | None:
     if any(d.lineno <= last and (d.end_lineno or d.lineno) >= first for d in others):
         return None
     after = program.lines[: first - 1] + program.lines[last:]
-    why = "Compiled code does what plain Python does: the mark says no more than that it is not to be compiled."
+    why = (
+        "Compiled code does what plain Python does: the mark says no more than that it is not to be compiled."
+    )
     return f"Have {function.name} compiled", why, after
 
 
@@ -215,11 +227,14 @@ def _is_free(program: _Program, node: ast.stmt, function: ast.FunctionDef | ast.
         elif isinstance(other, (ast.Import, ast.ImportFrom)) and other is not node:
             if names & {alias.asname or alias.name.partition(".")[0] for alias in other.names}:
                 return False
-        elif isinstance(other, (ast.Global, ast.Nonlocal)) and names & set(other.names):
-            return False
-        elif isinstance(other, ast.arg) and other.arg in names:
-            return False
-        elif isinstance(other, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and other.name in names:
+        elif (
+            isinstance(other, (ast.Global, ast.Nonlocal))
+            and names & set(other.names)
+            or isinstance(other, ast.arg)
+            and other.arg in names
+            or isinstance(other, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            and other.name in names
+        ):
             return False
     return True
 

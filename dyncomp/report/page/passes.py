@@ -68,7 +68,9 @@ def passes_of(compiled: Compiled, options: Options, budget: LineBudget) -> Passe
     table = op_table(compiled.owner)
     try:
         if has_stages(before, table):
-            return Passes(found, "sizes depend on the data: the graph is cut into stages, each compiled when it runs")
+            return Passes(
+                found, "sizes depend on the data: the graph is cut into stages, each compiled when it runs"
+            )
         start = replace(before, symbols=tuple(s for s in before.symbols if s.kind != "node"))
         run_passes(start, table, replace(options, debug_verify=False), note)
     except Exception as error:

@@ -50,11 +50,13 @@ def roofline(machine: Machine, steps: Sequence[StepFacts]) -> str:
     axes.annotate(slope, at, (2, -12), textcoords="offset points", fontsize=8, color=_INK)
     share = sum(s.total or 0.0 for s in points) or 1.0
     sizes = [24 + 400 * (s.total or 0.0) / share for s in points]
-    axes.scatter(intensities, speeds, s=sizes, color=_FIRST, alpha=0.55, linewidths=0.8, edgecolors=_FIRST, zorder=3)
+    axes.scatter(
+        intensities, speeds, s=sizes, color=_FIRST, alpha=0.55, linewidths=0.8, edgecolors=_FIRST, zorder=3
+    )
     slowest = sorted(zip(points, intensities, speeds), key=lambda point: -(point[0].total or 0.0))
     for step, x, y in slowest[:_MOST_LABELS]:
-        place = {"textcoords": "offset points", "fontsize": 8, "color": _INK, "weight": "bold"}
-        axes.annotate(str(step.mark), (x, y), (7, 5), **place)
+        mark = str(step.mark)
+        axes.annotate(mark, (x, y), (7, 5), textcoords="offset points", fontsize=8, color=_INK, weight="bold")
     axes.set(xscale="log", yscale="log", xlim=(low, high))
     axes.set_ylim(min(min(speeds), low * machine.bandwidth * 1e-9) / 2, max(machine.flops.values()) * 2.5e-9)
     axes.set_xlabel("flops per byte moved", color=_INK)
@@ -66,6 +68,8 @@ def memory(graph: GraphFacts) -> str:
     """Bytes of temporaries alive in each step, and the arena's size; empty without temporaries."""
     if not graph.arena or not graph.memory:
         return ""
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = _figure(2.6)
     unit, name = _unit(max(graph.arena, *graph.memory))
     edges = [number - 0.5 for number in range(len(graph.memory) + 1)]
@@ -78,7 +82,7 @@ def memory(graph: GraphFacts) -> str:
     axes.set_ylim(0, max(graph.arena, *graph.memory) / unit * 1.18)
     axes.set_xlabel("step", color=_INK)
     axes.set_ylabel(f"{name} alive", color=_INK)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return _svg(figure)
 
 
@@ -111,12 +115,15 @@ def _svg(figure: Figure) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.StringIO()
-    settings = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "dyncomp"}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(
+        {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "dyncomp"}
+    ):
         FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r'(<svg [^>]*?)width="[^"]*" height="[^"]*"|(<svg [^>]*?)height="[^"]*"', _unsized, text, count=1)
+    text = re.sub(
+        r'(<svg [^>]*?)width="[^"]*" height="[^"]*"|(<svg [^>]*?)height="[^"]*"', _unsized, text, count=1
+    )
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     return re.sub("|".join(_VARIABLES), lambda found: _VARIABLES[found[0]], text)
 

@@ -19,7 +19,9 @@ from ...scalar_loops.entry.record import NativeLoopRecord
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _LIBRARIES = tuple(
-    str(Path(path).resolve()) for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    str(Path(path).resolve())
+    for name, path in sysconfig.get_paths().items()
+    if name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _ORIGIN = re.compile(r"(?:.* at )?(.*):(\d+)$", re.S)
 
@@ -160,9 +162,9 @@ def _file(path: str, facts: _Facts) -> SourceFile:
     blocks = []
     for first, last, name, node in tops:
         if any(first <= line <= last for line in facts.lines):
-            lines = [SourceLine(n, texts[n - 1]) for n in range(first, last + 1)]
-            _colour(lines, first, node, facts)
-            blocks.append(SourceBlock(name, lines))
+            shown = [SourceLine(n, texts[n - 1]) for n in range(first, last + 1)]
+            _colour(shown, first, node, facts)
+            blocks.append(SourceBlock(name, shown))
     return SourceFile(path, users, blocks)
 
 
@@ -188,7 +190,7 @@ def _extent(node: ast.stmt, name: str) -> tuple[int, int, str, ast.stmt]:
     return _first(node), node.end_lineno or node.lineno, name, node
 
 
-def _first(node: ast.stmt) -> int:
+def _first(node: ast.stmt | ast.ExceptHandler) -> int:
     decorators = getattr(node, "decorator_list", [])
     return min([node.lineno, *(d.lineno for d in decorators)])
 
@@ -220,15 +222,19 @@ def _state(own: range, facts: _Facts, plain: set[int], native: set[int]) -> Stat
 def _statements(top: ast.stmt) -> Iterator[tuple[int, int]]:
     """Lines of simple statements, and of the headers of others; the inner after the outer. Documentation and
     declarations are none."""
-    todo = [top]
+    todo: list[ast.stmt | ast.ExceptHandler | ast.match_case] = [top]
     while todo:
         node = todo.pop()
-        inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))]
-        todo += inner  # type: ignore[arg-type]
+        inner = [
+            n
+            for n in ast.iter_child_nodes(node)
+            if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))
+        ]
+        todo += inner
         if isinstance(node, (ast.Pass, ast.Global, ast.Nonlocal, ast.match_case)) or _is_text(node):
             continue
-        start = _first(node) if isinstance(node, ast.stmt) else node.lineno
-        bodies = [n.lineno if isinstance(n, ast.ExceptHandler) else _first(n) for n in inner if hasattr(n, "lineno")]
+        start = _first(node)
+        bodies = [_first(n) for n in inner if isinstance(n, (ast.stmt, ast.ExceptHandler))]
         end = min(bodies) - 1 if bodies else node.end_lineno or start
         if node is top and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue  # its definition runs before the call that is explained
@@ -256,9 +262,9 @@ def _plain_lines(top: ast.stmt, facts: _Facts) -> set[int]:
         after = [line for line in facts.left if line in own]
         if after:
             found.update(range(min(after), own.stop))
-    for node, record in _loops_in(top, facts):
+    for loop, record in _loops_in(top, facts):
         if not record.is_native:
-            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            found.update(range(loop.lineno, (loop.end_lineno or loop.lineno) + 1))
     return found
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...build.library import load_vector_math
+from ...dataclass import dataclass, field
 from ...device import CPU
 from ...dtypes import DType
 from ...frontends.base import ArrayOwner
@@ -21,7 +21,6 @@ from ...inductor.tuning.step_clock import steps_of, with_clock
 from ...options import Options
 from ...prims.scalar import SCALARS
 from ...symbolic.integers import Dim, hint
-from ...dataclass import dataclass, field
 from ..rerun import for_library
 
 AnyStep = LaunchKernel | CallBlas | CallChain | CallRows | Alternatives | PyCallStep
@@ -97,7 +96,9 @@ def graph_facts(
     """What is known of the graph of ``artifact``, and (``measure``) how long its steps take now."""
     graph = artifact.graph
     steps: list[AnyStep] = [*steps_of(artifact.module, artifact.plan)] if graph.device == CPU else []
-    times, whole, how = _times(artifact, owner, options, len(steps)) if measure else (None, None, "not measured")
+    times, whole, how = (
+        _times(artifact, owner, options, len(steps)) if measure else (None, None, "not measured")
+    )
     grouped: dict[tuple[str, str], StepFacts] = {}
     sums: dict[tuple[str, str], float] = {}
     sources = cut_by_function(artifact.source, [kernel.name for kernel in artifact.kernels])
@@ -141,7 +142,11 @@ def _times(
     try:
         given = for_library(stand_ins(graph), graph, owner)
         if graph.device != CPU:
-            return None, _seconds_of_call(artifact, given), "a whole call on made-up inputs: kernels on a GPU are not timed apart"
+            return (
+                None,
+                _seconds_of_call(artifact, given),
+                "a whole call on made-up inputs: kernels on a GPU are not timed apart",
+            )
         clock = with_clock(
             artifact.module, artifact.plan, artifact.form, artifact.built, options.serial_threshold_us * 1e3
         )
@@ -174,9 +179,9 @@ def stand_ins(graph: Graph) -> list[Any]:
 
 
 # -- work -----------------------------------------------------------------------------------------
-def work_of_kernel(kernel: Kernel, without: Sequence[int] = (), times: float = 1.0) -> Work:
-    """Of one run: each buffer once (in place: twice), each statement once for every point of its axes. Buffers
-    number ``without`` are no memory."""
+def work_of_kernel(kernel: Kernel, without: Sequence[int] = ()) -> Work:
+    """Of one run: each buffer once (in place: twice), each statement once for every point of its axes.
+    Buffers number ``without`` are no memory."""
     work = Work()
     for number, buffer in enumerate(kernel.buffers):
         if number not in without:
@@ -194,7 +199,7 @@ def work_of_kernel(kernel: Kernel, without: Sequence[int] = (), times: float = 1
             continue
         kinds = [types[arg] for arg in stmt.args if arg in types]
         if any(_computes(dtype) for dtype in [stmt.dtype, *kinds]):
-            work.flops += math.prod(sizes[axis] for axis in axes) * times
+            work.flops += math.prod(sizes[axis] for axis in axes)
     return work
 
 
@@ -220,23 +225,27 @@ def work_of_product(call: CallBlas) -> Work:
     work = Work(read, written, float(flops))
     if call.epilogue is not None:
         work += _work_of_tile(call.epilogue, batch * m * n)
-    for fill in (call.fill_a, call.fill_b):
+    for fill, points in ((call.fill_a, m * k), (call.fill_b, k * n)):
         if fill is not None:
-            work += work_of_kernel(fill.tile.kernel, range(len(fill.tile.kernel.buffers)))
+            work.flops += _flops_of_tiles(fill.tile.kernel, batch * points)
     return work
 
 
 def _work_of_tile(tile: TileKernel, points: float) -> Work:
-    """What a kernel computes on the tiles of a product, whose size is the kernel's own axes."""
+    """What a kernel computes on the tiles of a product of ``points`` numbers."""
     kernel = tile.kernel
-    own = work_of_kernel(kernel, range(len(kernel.buffers)))
-    size = math.prod(hint(axis.size) for axis in kernel.axes) or 1
-    work = Work(0.0, 0.0, own.flops / size * points)
+    work = Work(0.0, 0.0, _flops_of_tiles(kernel, points))
     for number, buffer in enumerate(kernel.buffers):
         if number not in (tile.source, tile.sink):
             work.read += hint(buffer.size) * buffer.dtype.itemsize if buffer.mode != "out" else 0
             work.written += points * buffer.dtype.itemsize if buffer.mode != "in" else 0
     return work
+
+
+def _flops_of_tiles(kernel: Kernel, points: float) -> float:
+    """Of a kernel whose axes are those of one tile."""
+    size = math.prod(hint(axis.size) for axis in kernel.axes) or 1
+    return work_of_kernel(kernel, range(len(kernel.buffers))).flops / size * points
 
 
 def work_of_step(step: AnyStep, artifact: CompiledArtifact) -> Work:

@@ -109,7 +109,8 @@ class Contents:
 
 
 def page(report: Explanation, glance: str, overview: str, measure: bool) -> str:
-    """The whole report as one HTML document. ``glance``: the overview in some lines. Raises :class:`ReportError` without jinja2 or matplotlib."""
+    """The whole report as one HTML document. ``glance``: the overview in some lines. Raises
+    :class:`ReportError` without jinja2 or matplotlib."""
     _require("jinja2", "matplotlib")
     contents = _contents(report, glance, overview, measure)
     return _environment().get_template("page.html.jinja").render(it=contents, states=STATES)
