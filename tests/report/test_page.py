@@ -166,6 +166,27 @@ def test_guards_are_a_tree_and_cost_time():
     assert by_label["model"].count > below[".weights"].count > 1
 
 
+def test_many_guards_are_counted_and_not_all_shown(monkeypatch):
+    from dyncomp.report.page import guards
+
+    monkeypatch.setattr(guards, "_MOST_ALTOGETHER", 3)
+    model, x = Model(), np.ones(3)
+    found = dyncomp.explain(uses, backend="eager")(model, x)
+    (check,) = guard_checks(found.entries, found.call)
+
+    def total(branch):
+        below = [total(b) for b in branch.below.values()]
+        assert branch.count == len(branch.guards) + branch.left_out + sum(map(sum, below))
+        return (
+            len(branch.guards) + sum(b[0] for b in below),
+            branch.left_out + sum(b[1] for b in below),
+        )
+
+    shown, left_out = map(sum, zip(*map(total, check.branches)))
+    assert shown == 3 and shown + left_out == check.count
+    assert "… and " in found.html(measure=False)
+
+
 def test_guards_of_arguments_that_are_gone_are_not_measured():
     found = dyncomp.explain(uses, backend="eager")(Model(), np.ones(3))
     (check,) = guard_checks(found.entries, found.call)
@@ -230,6 +251,11 @@ def test_passes_are_run_again_and_long_graphs_cut(report, monkeypatch):
     short = passes.passes_of(entry.compiled, report.call.options, passes.LineBudget(5))
     assert sum(len(p.text.splitlines()) for p in short.steps) == 5
     assert sum(p.cut for p in short.steps) > 5
+
+    long = passes.LineBudget().cut("\n".join(["x" * 5000] * 10))
+    assert len(long[0]) == 10 * passes.LONGEST_LINE + 9 and long[1] == 0
+    assert passes.LineBudget(characters=1000).cut("x" * 300 + "\n" + "y" * 900)[1] == 0
+    assert passes.LineBudget(characters=500).cut("x" * 300 + "\n" + "y" * 900)[1] == 1
 
     def fails(*args):
         raise ValueError("no more")

@@ -17,15 +17,19 @@ from ..call import Environment, ExplainedCall, GoneError
 # Where guards of no object are shown.
 NOWHERE = "modules, sizes and settings"
 _ROUNDS, _CHECKS = 7, 200
+# Guards of one object and of a page that are shown, and characters of one.
+_MOST_OF_ONE, _MOST_ALTOGETHER, _LONGEST = 200, 8_000, 300
 
 
 @dataclass
 class GuardBranch:
-    """The guards of one object (``label``: its part of the path), and what is below it. ``steps``: of the
+    """The guards of one object (``label``: its part of the path; ``left_out``: how many are not shown), and
+    what is below it. ``steps``: of the
     guard program, all below included; ``ns``: their part of the whole check's time."""
 
     label: str
     guards: list[str] = field(default_factory=list)
+    left_out: int = 0
     below: dict[str, GuardBranch] = field(default_factory=dict)
     count: int = 0
     steps: int = 0
@@ -48,11 +52,12 @@ def guard_checks(entries: Sequence[EntryRecord], call: ExplainedCall | None) -> 
     """The guards of each entry that has some; the time of those of the function called is measured now."""
     found: list[GuardCheck] = []
     measured: list[tuple[float, int]] = []
+    left = [_MOST_ALTOGETHER]
     for entry in entries:
         if not entry.guards:
             continue
         steps = _steps(entry.guards)
-        branches = _tree(entry.guards, steps)
+        branches = _tree(entry.guards, steps, left)
         total = sum(branch.steps for branch in branches)
         ns, how = _measure(entry, call)
         if ns is not None and total:
@@ -118,7 +123,8 @@ def _time(program: _hook.GuardProgram, env: Environment) -> float:
     return best
 
 
-def _tree(guards: Sequence[Guard], steps: dict[int, int]) -> list[GuardBranch]:
+def _tree(guards: Sequence[Guard], steps: dict[int, int], left: list[int]) -> list[GuardBranch]:
+    """``left``: how many guards may still be shown."""
     top = GuardBranch("")
     for guard in guards:
         cost = steps.get(id(guard), 0)
@@ -127,7 +133,11 @@ def _tree(guards: Sequence[Guard], steps: dict[int, int]) -> list[GuardBranch]:
             branch = branch.below.setdefault(label, GuardBranch(label))
             branch.count += 1
             branch.steps += cost
-        branch.guards.append(str(guard))
+        if len(branch.guards) < _MOST_OF_ONE and left[0] > 0:
+            left[0] -= 1
+            branch.guards.append(f"{guard!s:.{_LONGEST}}")
+        else:
+            branch.left_out += 1
     return sorted(top.below.values(), key=lambda branch: (branch.label == NOWHERE, -branch.count))
 
 

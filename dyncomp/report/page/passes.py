@@ -12,8 +12,9 @@ from ...options import Options
 from ...pipeline import PASSES, Compiled, op_table, run_passes
 from ...staging.cut import has_stages
 
-# Lines of one graph that are shown, and of all graphs of a page.
+# Lines of one graph that are shown, and of all graphs of a page; characters of a line, and of all of them.
 MOST_LINES, MOST_ALTOGETHER = 300, 12_000
+LONGEST_LINE, MOST_CHARACTERS = 400, 3_000_000
 
 
 @dataclass
@@ -39,13 +40,20 @@ class Passes:
 class LineBudget:
     """How many lines of graphs may still be shown."""
 
-    def __init__(self, lines: int = MOST_ALTOGETHER) -> None:
+    def __init__(self, lines: int = MOST_ALTOGETHER, characters: int = MOST_CHARACTERS) -> None:
         self.left = lines
+        self.characters = characters
 
     def cut(self, text: str) -> tuple[str, int]:
         """The beginning of ``text`` that is shown, and how many lines are left out."""
         lines = text.splitlines()
-        shown = lines[: max(min(MOST_LINES, self.left), 0)]
+        shown: list[str] = []
+        for line in lines[: max(min(MOST_LINES, self.left), 0)]:
+            short = line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
+            self.characters -= len(short)
+            if self.characters < 0:
+                break
+            shown.append(short)
         self.left -= len(shown)
         return "\n".join(shown), len(lines) - len(shown)
 

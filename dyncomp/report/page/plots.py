@@ -58,7 +58,10 @@ def roofline(machine: Machine, steps: Sequence[StepFacts]) -> str:
         mark = str(step.mark)
         axes.annotate(mark, (x, y), (7, 5), textcoords="offset points", fontsize=8, color=_INK, weight="bold")
     axes.set(xscale="log", yscale="log", xlim=(low, high))
-    axes.set_ylim(min(min(speeds), low * machine.bandwidth * 1e-9) / 2, max(machine.flops.values()) * 2.5e-9)
+    axes.set_ylim(
+        min(min(speeds), low * machine.bandwidth * 1e-9) / 2,
+        max(*machine.flops.values(), max(speeds) * 1e9) * 2.5e-9,
+    )
     axes.set_xlabel("flops per byte moved", color=_INK)
     axes.set_ylabel("Gflop/s", color=_INK)
     return _svg(figure)

@@ -70,8 +70,9 @@ class SourceFile:
     missing: str = ""
 
     @property
-    def lines(self) -> int:
-        return sum(len(block.lines) for block in self.blocks)
+    def in_graphs(self) -> int:
+        """How many lines are compiled into graphs."""
+        return sum(block.counts[State.GRAPH] for block in self.blocks)
 
 
 @dataclass
@@ -115,7 +116,8 @@ def source_files(
             if found is not None and found[1] in facts:
                 facts[found[1]].kernels[int(found[2])][name] = None
     files = [_file(path, known) for path, known in facts.items() if not _is_own(path)]
-    return sorted((f for f in files if f.blocks or f.missing), key=lambda f: not f.is_users)
+    shown = [f for f in files if f.blocks or f.missing]
+    return sorted(shown, key=lambda f: (not f.is_users, bool(f.missing), -f.in_graphs))
 
 
 def _note_entry(facts: defaultdict[str, _Facts], entry: EntryRecord) -> None:
@@ -141,7 +143,9 @@ def _is_own(path: str) -> bool:
 
 
 def is_users(path: str) -> bool:
-    """Whether a file is neither the standard library's nor an installed package's."""
+    """Whether a file is neither the standard library's, nor an installed package's, nor made by either."""
+    if path.startswith("<") and not path.startswith("<ipython"):
+        return False
     return not str(Path(path).resolve()).startswith(_LIBRARIES)
 
 
