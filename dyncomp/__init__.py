@@ -94,7 +94,7 @@ if _os.environ.get("DYNCOMP_REPRO"):
 
 
 def __getattr__(name: str) -> object:
-    """Derivatives and exports, which are imported when they are first asked for."""
+    """Derivatives, exports and IPython's extension, which are imported when they are first asked for."""
     if name == "load":
         from .archives.load import load
 
@@ -107,6 +107,10 @@ def __getattr__(name: str) -> object:
         from .archives import export as exporting
 
         return globals().setdefault(name, getattr(exporting, name))
+    if name in ("load_ipython_extension", "unload_ipython_extension"):
+        from . import notebooks
+
+        return globals().setdefault(name, getattr(notebooks, name))
     if name in __all__:
         from . import autodiff
 

@@ -24,6 +24,7 @@ from .arrays.overlaps import refuse_overlaps
 from .breaks import Break, BreakRecord, Skip
 from .control import generators
 from .decisions import Decisions, Restart
+from .entries.call_names import name_of_call
 from .entries.config import CaptureConfig
 from .entries.floating import Watch
 from .entries.records import EntryRecord
@@ -229,7 +230,8 @@ def _finish(tracer: Tracer, end: End, function: types.FunctionType, args: tuple[
             cg.number(number)
     generators.check_abandoned(tracer, cg)
     runs_plain = not is_worth_compiling(tracer, end, cg) and isinstance(end, ReturnEnd)
-    graph, compiled = (None, None) if runs_plain else _compile_graph(tracer, cg, useful)
+    name = name_of_call(function, args)
+    graph, compiled = (None, None) if runs_plain else _compile_graph(tracer, cg, useful, name)
     refuse_fixed(tracer)
     if not isinstance(end, ReturnEnd):
         _guard_region(tracer)
@@ -243,7 +245,7 @@ def _finish(tracer: Tracer, end: End, function: types.FunctionType, args: tuple[
     if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
         tracer.config.note_plain_body(code)
         record = EntryRecord(
-            code.co_qualname,
+            name,
             loc,
             None,
             None,
@@ -257,7 +259,7 @@ def _finish(tracer: Tracer, end: End, function: types.FunctionType, args: tuple[
     fallback = Fallback(tracer.config, code, tracer.breaks_are_errors, tuple(tracer.presumed))
     replacement, text = build_function(cg, compiled, code, fallback)
     record = EntryRecord(
-        code.co_qualname,
+        name,
         loc,
         graph,
         compiled,
@@ -311,7 +313,7 @@ def _mutated_inputs(tracer: Tracer) -> set[str]:
     return written
 
 
-def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | None, Any]:
+def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool, name: str) -> tuple[Graph | None, Any]:
     if not useful and not cg.outputs:
         return None, None
     mutates = bool(_mutated_inputs(tracer))
@@ -321,7 +323,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     _refuse_shared_on_host(tracer, cg)
     if not outputs and not mutates:
         return None, None
-    graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
+    graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(name))
     owner = cg.owner()
     examples = tuple(
         owner.from_numpy(example) if owner is not None and is_of_numpy(value) else example
@@ -371,8 +373,8 @@ def _refuse_shared_on_host(tracer: Tracer, cg: Codegen) -> None:
         raise Skip("tensors on the CPU that share memory beside tensors on a GPU")
 
 
-def _graph_name(tracer: Tracer) -> str:
-    name = tracer.code.co_name
+def _graph_name(qualified: str) -> str:
+    name = qualified.rpartition(".")[2]
     return name if name.isidentifier() else "graph"
 
 

@@ -68,6 +68,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
     decided = tracer.decisions.places_in(frame.raw_code)
     nodes = tracer.builder.nodes
     checked = tracer.config.options.debug_verify
+    reached = tracer.config.records.reached
     while frame.result is None and frame.yielded is None:
         index = frame.ip
         instr = instructions[index]
@@ -84,6 +85,8 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             if handler is None:
                 raise Break("unsupported-opcode", f"instruction {instr.op}")
             tracer.loc = info.loc_of(instr.loc.line)
+            if reached is not None:
+                reached.add(tracer.loc)
             if index in decided:
                 _check_known_break(tracer, frame, index)
             handler(tracer, frame, instr.arg)

@@ -37,7 +37,7 @@ from .loops.loop_verify import verify_kernel
 from .lowering.emit import ClusterEmitter, Emitted
 from .lowering.kinds import Lowering
 from .lowering.values import Table
-from .memory import MemoryPlan, plan_memory
+from .memory import MemoryPlan, bytes_of, plan_memory
 from .naming import suffix_of
 from .planning import Planned, Planner
 from .render.cpp.unit import render_module
@@ -61,7 +61,8 @@ class CompiledArtifact:
     ``call(*inputs, *integers)``: the visible outputs (the bare value where there is one). ``kernels``: the
     distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass. ``tier``: which build runs,
     where one came first that was built quickly. ``built``: what builds the best one. ``form``: the one that
-    was measured to be the fastest.
+    was measured to be the fastest. ``lives``: of each temporary its bytes and the first and last step that
+    touch it.
     """
 
     call: Callable[..., Any]
@@ -77,6 +78,7 @@ class CompiledArtifact:
     built: Toolchain | None = None
     form: Form = DEFAULT
     halves: Halves | None = None  # of a graph with gradients
+    lives: tuple[tuple[int, int, int], ...] = ()
 
     def describe(self) -> str:
         """Steps, memory and kernels in words and as Python."""
@@ -387,6 +389,7 @@ def _artifact(
         hint(memory.size),
         memory.total,
         seconds,
+        lives=tuple((hint(bytes_of(life.storage)), life.first, life.last) for life in memory.lives),
     )
 
 

@@ -28,10 +28,12 @@ class Lifetime:
 
 @dataclass
 class MemoryPlan:
-    """Byte offsets of temporaries, by identity of their storages, and the size of the arena in bytes."""
+    """Byte offsets of temporaries, by identity of their storages, and the size of the arena in bytes.
+    ``lives``: the temporaries, in the order of ``order``."""
 
     offsets: dict[int, Dim] = field(default_factory=dict)
     order: list[Storage] = field(default_factory=list)
+    lives: list[Lifetime] = field(default_factory=list)
     size: Dim = 0
     total: int = 0
 
@@ -69,6 +71,7 @@ def plan_memory(touched: Sequence[Sequence[Storage]]) -> MemoryPlan:
     _pack(plan, static)
     _reuse(plan, [x for x in lives if not isinstance(x.storage.size, int)])
     plan.order = [x.storage for x in lives]
+    plan.lives = lives
     plan.total = sum(hint(bytes_of(x.storage)) for x in lives)
     return plan
 

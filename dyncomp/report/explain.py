@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ..api import SESSION, compile_with
@@ -21,7 +22,7 @@ from ..graph.ir import GRADIENT_OF, Graph, Loc
 from ..graph.text import print_graph
 from ..options import make_options
 from ..scalar_loops.entry.record import NativeLoopRecord
-from .html import page
+from .call import ExplainedCall
 
 
 @dataclass
@@ -34,7 +35,8 @@ class Explanation:
     continuation after a graph break and a loop's body are frames of their own). ``skipped``: frames that run
     as plain Python. ``stance``: that of the call. ``fallbacks``: how often the original ran because a graph
     raised. ``native_loops``: the loops over single numbers that are, or could be, compiled as a whole.
-    ``tape``: how the derivative of what is no single graph was recorded.
+    ``tape``: how the derivative of what is no single graph was recorded. ``call``: what :meth:`save` wants to
+    know of the call besides; it keeps none of the program's objects alive.
     """
 
     result: Any
@@ -46,6 +48,7 @@ class Explanation:
     native_loops: tuple[NativeLoopRecord, ...] = ()
     verbose: bool = False
     tape: tuple[str, ...] = ()
+    call: ExplainedCall | None = None
 
     @property
     def graphs(self) -> list[Graph]:
@@ -116,12 +119,50 @@ class Explanation:
     def __str__(self) -> str:
         return self.details() if self.verbose else overview(self)
 
-    def html(self) -> str:
-        """The report as a page of its own; notebooks show it by themselves."""
-        return page(self.summary(), self.notes(), self.sections())
+    def verdict(self) -> str:
+        """One sentence: what is compiled."""
+        return _verdict(self)
+
+    def cards(self) -> list[tuple[str, str]]:
+        """Figures and what they are of, for the head of a page."""
+        seconds = sum(entry.seconds for entry in self.entries)
+        counts = [
+            (len(self.graphs), "graphs"),
+            (sum(len(g.nodes) for g in self.graphs), "operations"),
+            (len(self.kernels), "kernels"),
+            (len(self.breaks), "graph breaks"),
+            (len(self.guards), "guards"),
+            (len(self.recompiles), "recompilations"),
+            (len(self.skipped), "plain Python frames"),
+            (sum(record.is_native for record in self.native_loops), "loops compiled whole"),
+        ]
+        always = ("graphs", "graph breaks", "guards")
+        shown = [(f"{count:,}", name) for count, name in counts if count or name in always]
+        return [*shown, (f"{seconds:.2f} s", "to compile")]
+
+    def html(self, measure: bool = True) -> str:
+        """The report as one HTML document that needs nothing else: what became of each line, breaks, guards,
+        graphs after each pass, kernels on this machine's roofline, memory.
+
+        ``measure``: run guards and kernels now, to say what they cost (seconds; kernels are built once more).
+        Raises ``ModuleNotFoundError`` without jinja2 and matplotlib (the extra ``report``)."""
+        from .page.write import page
+
+        return page(self, glance(self), overview(self), measure)
+
+    def save(self, path: str | Path, measure: bool = True) -> Path:
+        """Write :meth:`html` to the file ``path`` and return that. Raises ``OSError`` where it cannot be
+        written, and what :meth:`html` raises."""
+        text = self.html(measure)
+        place = Path(path)
+        place.write_text(text, encoding="utf-8")
+        return place
 
     def _repr_html_(self) -> str:
-        return self.html()
+        """What notebooks show: the overview. :meth:`save` writes the whole report."""
+        from .page.write import summary
+
+        return summary(self.verdict(), self.cards(), overview(self))
 
     __repr__ = __str__
 
@@ -149,11 +190,28 @@ def overview(report: Explanation) -> str:
     lines += _some("left to plain Python:", plain, _MOST_PLAIN)
     lines += _some("recompiled because:", [e.missed for e in report.recompiles], _MOST_PLAIN)
     lines += _some("used again while these are as they were:", _subjects(report.guards), _MOST_SUBJECTS)
-    lines.append("More: .details() (everything), .guards, .graphs, .kernels, .breaks, .html()")
-    return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)
+    lines.append("More: .details() (everything), .guards, .graphs, .kernels, .breaks, .save('report.html')")
+    return _narrow(lines)
 
 
 _WIDTH = 160
+_GLANCE = 10
+
+
+def glance(report: Explanation) -> str:
+    """The same in at most ten lines: figures, and the first of what is not compiled or compiled again."""
+    lines = [_verdict(report), report.summary(), *_costs(report)[:2], *report.notes()]
+    distinct = {(b.id, b.loc): b for b in report.breaks if b.id != "loop"}
+    lines += [f"graph break {record.describe().splitlines()[0]}" for record in distinct.values()]
+    lines += dict.fromkeys(_skip_text(*skip).splitlines()[0] for skip in report.skipped)
+    lines += [f"recompiled {e.name}: {e.missed.splitlines()[0]}" for e in report.recompiles]
+    if len(lines) > _GLANCE:
+        lines[_GLANCE - 1 :] = [f"… and {len(lines) - _GLANCE + 1} more"]
+    return _narrow(lines)
+
+
+def _narrow(lines: Sequence[str]) -> str:
+    return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)
 
 
 def _verdict(report: Explanation) -> str:
@@ -328,7 +386,7 @@ def explain(f: Callable[..., Any], verbose: bool = False, **settings: Any) -> Ca
         else:
             config = SESSION.new_config(replace(make_options(**settings), patience_us=0, warm_start=False))
             compiled = compile_with(f, config)
-        fallbacks = SESSION.counters["fallbacks"]
+        watch = Watch(config)
         result, error = None, None
         try:
             result = compiled(*args, **kwargs)
@@ -337,18 +395,49 @@ def explain(f: Callable[..., Any], verbose: bool = False, **settings: Any) -> Ca
         except Exception as raised:
             error = raised.with_traceback(None)
             error.__context__ = None
-        records = config.records
-        fallbacks = SESSION.counters["fallbacks"] - fallbacks
+        finally:
+            reached = watch.end()
+        call = ExplainedCall(f, args, kwargs, config.options, reached)
+        return watch.report(call, result, error, _as_is(f), verbose)
+
+    return run
+
+
+class Watch:
+    """What is compiled under ``config`` and runs from now on, up to :meth:`end`."""
+
+    def __init__(self, config: CaptureConfig) -> None:
+        self.config = config
+        self.fallbacks = SESSION.counters["fallbacks"]
+        config.records.reached = set()
+
+    def end(self) -> frozenset[Loc]:
+        """The lines that capture has followed."""
+        reached = frozenset(self.config.records.reached or ())
+        self.config.records.reached = None
+        self.fallbacks = SESSION.counters["fallbacks"] - self.fallbacks
+        return reached
+
+    def report(
+        self,
+        call: ExplainedCall,
+        result: object = None,
+        error: BaseException | None = None,
+        plain: Sequence[tuple[str, Loc, str]] = (),
+        verbose: bool = False,
+    ) -> Explanation:
+        """After :meth:`end`: what became of the calls. ``plain``: what runs as it is besides."""
+        records = self.config.records
+        call.keep_programs(self.config)
         return Explanation(
             result,
             list(records.entries),
-            [*records.skipped, *_as_is(f)],
+            [*records.skipped, *plain],
             error,
             current_stance(),
-            fallbacks,
+            self.fallbacks,
             tuple(records.native_loops),
             verbose,
             tuple(records.tapes),
+            call,
         )
-
-    return run

@@ -137,7 +137,7 @@ def _copies(arguments: Sequence[Any]) -> list[Any]:
     return [copied(a) if isinstance(a, np.ndarray) else a for a in arguments]
 
 
-def _for_library(arguments: Sequence[Any], graph: Graph, owner: ArrayOwner | None) -> list[Any]:
+def for_library(arguments: Sequence[Any], graph: Graph, owner: ArrayOwner | None) -> list[Any]:
     if owner is None:
         return [*arguments]
     if graph.device == CPU:
@@ -167,7 +167,7 @@ def _compare(
 ) -> bool:
     """Prints how far results, and inputs written, are from the reference's; whether all are near."""
     own, theirs = _copies(arguments), _copies(arguments)
-    given = _for_library(own, graph, owner)
+    given = for_library(own, graph, owner)
     found = _results(call(*given), owner)
     wanted = _results(as_callable(graph, table)(*theirs), None)
     names = [f"result {k}" for k in range(len(wanted))]
@@ -211,7 +211,7 @@ def _times(
 ) -> dict[str, float]:
     """Seconds of the best call of each, called in turns. On a GPU with copying the results to the host."""
     best = dict.fromkeys(calls, float("inf"))
-    given = _for_library(_copies(arguments), graph, owner)
+    given = for_library(_copies(arguments), graph, owner)
     for _ in range(max(count, 1)):
         for name, call in calls.items():
             start = time.perf_counter()

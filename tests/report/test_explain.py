@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -139,39 +138,6 @@ def test_skipped_functions():
 
     report = explain(looks)(vec())
     assert "plain Python: " in report.details() and "looks at its own frame" in report.details()
-
-
-class Outline(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.open, self.texts = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
-def test_html():
-    def f(x):
-        y = x < 1
-        print("<b>not html</b>")
-        return y
-
-    report = explain(f)(vec())
-    for text in (report.html(), report._repr_html_()):
-        outline = Outline()
-        outline.feed(text)
-        assert not outline.open
-        shown = "".join(outline.texts)
-        assert report.summary() in shown
-        for heading, body in report.sections():
-            assert heading in shown and body in shown
-    assert "<script" not in report.html()
 
 
 def test_text_is_wrapped():

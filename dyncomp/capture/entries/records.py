@@ -55,6 +55,7 @@ class Records:
     internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
     native_loops: list[NativeLoopRecord] = field(default_factory=list)  # that are, or may be, compiled whole
     tapes: list[str] = field(default_factory=list)  # what derivatives recorded that are no single graph
+    reached: set[Loc] | None = None  # the lines that capture has followed, where somebody wants to know
 
     def add_entry(self, entry: EntryRecord) -> None:
         self.entries.append(entry)

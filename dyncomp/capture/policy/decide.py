@@ -18,6 +18,7 @@ from ...errors import LoweringError, ToolchainError, Unsupported
 from ...hook import _hook
 from ...signals import is_from_handler
 from ..breaks import Break, Skip
+from ..entries.call_names import in_words
 from ..entries.config import CaptureConfig
 from ..entries.records import EntryRecord
 from ..environment import replaced_builtins
@@ -58,7 +59,7 @@ def decide(function: types.FunctionType, args: tuple[Any, ...], config: CaptureC
     config.count_capture(code)
     if failure is None:
         return Compile()
-    return no_array_work.left_alone(function, args, config) or Compile(str(failure))
+    return no_array_work.left_alone(function, args, config) or Compile(in_words(str(failure)))
 
 
 def _is_hashable(code: types.CodeType) -> bool:

@@ -15,6 +15,7 @@ from ...dataclass import dataclass
 from ...errors import GraphBreakError, RecompileError, Unsupported
 from ...graph.ir import Loc
 from ...hook import _hook
+from ..entries.call_names import in_words
 from ..entries.config import CaptureConfig, FrameState
 from ..entries.records import log
 from ..guards.guard import Failure, Guard, Kind, find_failure
@@ -155,7 +156,7 @@ def _limit_text(state: FrameState, name: str, limit: int) -> str:
             lines.append(f"    assumed at: {blamed.guard.loc}")
         lines.append(f"    the last two values: {' and then '.join(blamed.values)}")
         lines.append(f"    what to do: {advice(blamed.guard)}")
-    return "\n".join(lines)
+    return in_words("\n".join(lines))
 
 
 def most_frequent(misses: list[Failure]) -> Attribution | None:

@@ -110,7 +110,9 @@ class Value:
 
     def for_rule(self, tracer: Tracer) -> Any:
         """The argument as a frontend rule takes it (see ``frontends.base``)."""
-        raise Break("unsupported-call", f"an argument of type {self.describe()} in an array function")
+        words = self.describe()
+        what = f"an argument of type {words}" if words == self.pytype.__name__ else f"{words} as an argument"
+        raise Break("unsupported-call", f"{what} in an array function")
 
 
 class NamedMethodValue(Value):
@@ -175,9 +177,8 @@ class OpaqueValue(Value):
         return type(self.obj)
 
     def describe(self) -> str:
-        if self.reason:
-            return self.reason
-        return f"an object of type {module_of(type(self.obj))}.{qualname_of(type(self.obj))}"
+        kind = f"an object of type {module_of(type(self.obj))}.{qualname_of(type(self.obj))}"
+        return f"{kind} ({self.reason})" if self.reason else kind
 
     def reconstruct(self, cg: Codegen) -> str:
         assert self.source is not None

@@ -47,12 +47,11 @@ def supported_dtype(dtype: np.dtype[Any]) -> DType:
     found = dtypes.from_numpy(dtype)
     if found is not None:
         return found
-    raise Unsupported(f"arrays of dtype {_name(dtype)} are not compiled", break_id="array-dtype")
+    what = "structured arrays" if dtype.fields is not None else f"arrays of dtype {_name(dtype)}"
+    raise Unsupported(f"{what} are not compiled", break_id="array-dtype")
 
 
 def _name(dtype: np.dtype[Any]) -> str:
-    if dtype.fields is not None:
-        return "structured"
     if dtype.hasobject:
         return "object"
     if dtype.char in "qQ":
