@@ -18,8 +18,9 @@ from ..verification import isolated
 from .case import Case
 from .derivatives import gradient_fault, shrink_gradient, single_operations
 from .layers import Fault, examine, refine
+from .literals import CannotWrite
 from .program import Arguments, Check, Program, interpreted
-from .script import CannotWrite, graph_script, source_script
+from .script import graph_script, source_script
 from .shrink import Budget, shrink
 from .source import NoSource, Source, program_of, shrink_source, source_of
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..errors import DyncompError
+from .literals import CannotWrite, literal
 from .program import Arguments, Program
 from .shrink import Budget, simpler
 
@@ -105,8 +106,6 @@ class _Writer:
                 self.bind(name, function.__globals__[name])
 
     def bind(self, name: str, value: object) -> None:
-        from .script import CannotWrite, literal  # which writes sources
-
         if name in self.known:
             if self.known[name] is not value:
                 raise NoSource(f"two things are called {name}")

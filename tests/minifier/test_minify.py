@@ -14,8 +14,8 @@ import pytest
 import dyncomp
 from dyncomp.minifier.case import Case
 from dyncomp.minifier.layers import examine
+from dyncomp.minifier.literals import literal
 from dyncomp.minifier.program import Program, interpreted
-from dyncomp.minifier.script import literal
 
 from .faults import FAULTS
 
