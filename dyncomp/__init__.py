@@ -24,6 +24,7 @@ from .errors import (
     DyncompError,
     ExportError,
     GraphBreakError,
+    GraphError,
     NotBatchableError,
     NotDifferentiableError,
     RecompileError,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from .autodiff.jacobians import hessian, jacobian
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
+    from .tracing.function import GraphFunction
+    from .tracing.trace import symbolic_trace, wrap_graph
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,6 +52,8 @@ __all__ = [
     "ExportError",
     "Exported",
     "GraphBreakError",
+    "GraphError",
+    "GraphFunction",
     "NotBatchableError",
     "NotDifferentiableError",
     "RecompileError",
@@ -79,15 +84,17 @@ __all__ = [
     "stats",
     "stop_gradient",
     "substitute",
+    "symbolic_trace",
     "value_and_grad",
     "vjp",
     "vmap",
+    "wrap_graph",
 ]
 _logs.configure(_os.environ)
 
 
 def __getattr__(name: str) -> object:
-    """Derivatives and exports, which are imported when they are first asked for."""
+    """What is imported when it is first asked for: derivatives, exports, graphs as objects."""
     if name == "load":
         from .archives.load import load
 
@@ -96,6 +103,10 @@ def __getattr__(name: str) -> object:
         from .archives import export as exporting
 
         return globals().setdefault(name, getattr(exporting, name))
+    if name in ("GraphFunction", "symbolic_trace", "wrap_graph"):
+        from . import tracing
+
+        return globals().setdefault(name, getattr(tracing, name))
     if name in __all__:
         from . import autodiff
 

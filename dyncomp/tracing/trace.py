@@ -1,0 +1,166 @@
+"""``symbolic_trace``: a function's graph as an object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..archives.captured import WholeFunction, capture_whole, name_of
+from ..errors import GraphError
+from ..frontends.base import ArrayOwner
+from ..graph.interp import concrete
+from ..graph.ir import Graph, verify
+from ..pipeline import op_table
+from ..prims.table import TABLE
+from .front import CapturedFront, PlainFront, constant_name, inputs_in
+from .function import GraphFunction
+from .normal import identifier, normal_form, renamed, unused_inputs, without_inputs
+
+
+def symbolic_trace(
+    f: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic: bool | Mapping[str, Any] | None = None,
+) -> GraphFunction:
+    """The graph of ``f(*args, **kwargs)``, which can be called, printed and changed.
+
+        g = dyncomp.symbolic_trace(model, (x,))
+        print(g)
+        g(x)
+
+    ``f``: a function, a method, an ``nn.Module`` or another callable; ``args`` and ``kwargs`` are examples:
+    arrays among them (also in containers) stay arguments; everything else is fixed as it is now. Arrays that
+    ``f`` finds elsewhere (a model's parameters, globals) are the graph's constants. Sizes and numbers are
+    fixed as well unless ``dynamic`` frees them, which is said as for :func:`dyncomp.compile`
+    (``{"x": 0, "rate": True}``). ``f`` is captured, not run, where that is possible.
+
+    Raises :class:`~dyncomp.errors.ExportError` for functions that one graph alone cannot replace, with the
+    reason, and :class:`~dyncomp.errors.GraphBreakError` where the graph would break.
+    """
+    if not callable(f):
+        raise TypeError(f"symbolic_trace takes a callable, not {type(f).__name__}")
+    if isinstance(f, GraphFunction):
+        return f.copy()
+    args, kwargs = _distinct(args, kwargs or {})
+    whole = capture_whole(f, args, kwargs, dynamic, _nothing_computed)
+    compiled = whole.record.compiled
+    if whole.record.graph is None or compiled is None:
+        raise GraphError(f"{name_of(f)} works on no array")
+    return _traced(whole, whole.record.graph, _owner_of(whole))
+
+
+def _distinct(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, with copies of arrays that are given twice: the graph is not only for equal ones."""
+    seen: set[int] = set()
+
+    def distinct(value: Any) -> Any:
+        if not hasattr(value, "__array__") or id(value) not in seen:
+            seen.add(id(value))
+            return value
+        return value.clone() if hasattr(value, "clone") else value.copy()
+
+    return tuple(map(distinct, args)), {name: distinct(value) for name, value in kwargs.items()}
+
+
+def _owner_of(whole: WholeFunction) -> ArrayOwner | None:
+    """The library of the function's arrays; ``None``: NumPy."""
+    owner: ArrayOwner | None = whole.record.compiled.owner
+    return owner
+
+
+def _traced(whole: WholeFunction, graph: Graph, owner: ArrayOwner | None) -> GraphFunction:
+    table = op_table(owner)
+    graph = normal_form(graph, table, keep_views=False)
+    sources = whole.signature.inputs
+    labels = [
+        source.expr() if whole.is_given(source) else constant_name(source)
+        for source, _ in zip(sources, graph.inputs)
+    ]
+    graph, names = _with_labels(graph, labels)
+    front = CapturedFront(whole, names)
+    constants: dict[str, tuple[str, Any]] = {}
+    taken: set[str] = set()
+    for name, label, source in zip(names, labels, sources):
+        if whole.is_given(source):
+            continue
+        value = whole.read(source)
+        if owner is not None and isinstance(value, owner.type):
+            value = value.detach() if getattr(value, "requires_grad", False) else value
+        label = _unique(label, taken)
+        taken.add(label)
+        constants[name] = (label, value)
+    unused = unused_inputs(graph) & constants.keys() - inputs_in(front.tree)
+    graph = verify(without_inputs(graph, unused), table)
+    constants = {name: pair for name, pair in constants.items() if name not in unused}
+    return GraphFunction(whole.name.rpartition(".")[2], graph, front, constants, owner)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found
+
+
+def _with_labels(graph: Graph, labels: Sequence[str]) -> tuple[Graph, list[str]]:
+    """The graph with readable names of its inputs."""
+    taken = {var.name for node in graph.nodes for var in node.outputs}
+    names: list[str] = []
+    for label in labels:
+        names.append(identifier(label, {*taken, *names}, TABLE))
+    mapping = {inp.var.name: name for inp, name in zip(graph.inputs, names)}
+    graph = renamed(graph, mapping)
+    inputs = tuple(replace(inp, label=label) for inp, label in zip(graph.inputs, labels))
+    return replace(graph, inputs=inputs), names
+
+
+def wrap_graph(graph: Graph, owner: ArrayOwner | None = None) -> GraphFunction:
+    """A graph that a backend was given, as an object that can be read, changed, and returned by the backend.
+
+        def backend(graph, example_inputs):
+            g = dyncomp.wrap_graph(graph)
+            g.replace_pattern(…)
+            return g
+
+    It is called with the graph's inputs and integers, NumPy arrays, and returns the list of outputs.
+    """
+    if not isinstance(graph, Graph):
+        raise TypeError(f"wrap_graph takes the graph that a backend is given, not {type(graph).__name__}")
+    table = op_table(owner)
+    graph = normal_form(graph, table, keep_views=True)
+    labels = [_readable(inp.label) or inp.var.name for inp in graph.inputs]
+    graph, names = _with_labels(graph, labels)
+    integers = sum(symbol.kind == "int" for symbol in graph.symbols)
+    outputs = sum(not out.hidden for out in graph.outputs)
+    front = PlainFront(names, outputs, several=True, integers=integers)
+    return GraphFunction(graph.name, graph, front, {}, owner)
+
+
+_KEY = re.compile(r"\['?([^'\]]+)'?\]")
+_MODULE_PARTS = ("_modules", "_parameters", "_buffers")
+
+
+def _readable(label: str) -> str:
+    """``layers.0.weight`` for what capture calls a module's parameter."""
+    if not label.startswith("vars("):
+        return label
+    return ".".join(key for key in _KEY.findall(label) if key not in _MODULE_PARTS)
+
+
+# -- capture without a computation ---------------------------------------------------------------------
+def _nothing_computed(graph: Graph, examples: Sequence[Any]) -> Callable[..., Any]:
+    """A backend: results of the right types, without the computation."""
+    types = [out.var.type for out in graph.outputs if not out.hidden]
+
+    def call(*args: Any) -> list[Any]:
+        hints = {name: info.hint for name, info in graph.env.symbols.items()}
+        return [np.zeros(concrete(type.shape, hints), type.dtype.numpy) for type in types]
+
+    return call
