@@ -22,6 +22,7 @@ from ..graph.ir import (
     same_type,
     verify,
 )
+from ..graph.passes.dce import eliminate_dead_code
 from ..graph.rewrite import Rebuilder, match_type
 from ..prims.opdef import Pointwise
 from .arguments import has_symbols_in
@@ -48,8 +49,8 @@ class Draft:
 
     # -- making nodes ---------------------------------------------------------------------------
     def emit(self, op: str, inputs: Sequence[Var], params: Mapping[str, Any], loc: Loc | None) -> list[Node]:
-        """New nodes that compute ``op``, not inserted yet; the last one's results are its results. Raises what
-        the op's meta function raises."""
+        """New nodes that compute ``op``, not inserted yet; the last one's results are its results. Raises
+        what the op's meta function raises."""
         builder = self._start(loc)
         builder.emit(op, *inputs, **params)
         return self._made()
@@ -198,6 +199,7 @@ class Draft:
     def finished(self) -> Graph:
         """The graph, ordered, with types inferred anew, and verified. Raises :class:`GraphError`."""
         self._sort()
+        self._drop_dead()
         self._infer()
         outputs = [self._output(out) for out in self.outputs]
         mutations = []
@@ -241,6 +243,11 @@ class Draft:
                 ordered.append(node)
                 stack.pop()
         self.nodes = ordered
+
+    def _drop_dead(self) -> None:
+        parts = (tuple(self.nodes), tuple(self.outputs), tuple(self.mutations))
+        graph = replace(self.graph, nodes=parts[0], outputs=parts[1], mutations=parts[2])
+        self.nodes = list(eliminate_dead_code(graph, self.table).nodes)
 
     def _infer(self) -> None:
         known = {inp.var.name: inp.var for inp in self.graph.inputs}

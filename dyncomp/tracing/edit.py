@@ -20,9 +20,9 @@ Named = GraphNode | GraphValue | Var | str
 
 
 class Editor:
-    """Changes a graph. Nodes and values are given as such, or by name, and keep their names. An op is the name
-    of a row of the table (docs/prims.md), or a function over arrays of the graph's library, which is traced.
-    Operands are values, numbers, or arrays, which become constants.
+    """Changes a graph. Nodes and values are given as such, or by name, and keep their names. An op is the
+    name of a row of the table (docs/prims.md), or a function over arrays of the graph's library, which is
+    traced. Operands are values, numbers, or arrays, which become constants.
 
     Every method raises :class:`~dyncomp.errors.GraphError`, naming the node and the program's line.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ..archives.captured import WholeFunction, in_code_order
 from ..capture.guards.guard import Kind, describe_failure
@@ -20,7 +20,7 @@ from ..capture.guards.source import (
 _CHECKED_HERE = (Kind.ARRAY, Kind.TORCH_TENSOR, Kind.NO_OVERLAP)  # by ``arguments.py``
 
 
-class Front(Protocol):
+class Front:
     """``parameters``: what callers give; ``given``: the graph's inputs that come from it, by name; ``tree``:
     what the result is made of (``Signature.result``, with names of inputs)."""
 
@@ -30,9 +30,10 @@ class Front(Protocol):
 
     def read(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """The values of ``given`` by name, and those of the graph's integers. Raises ``TypeError``."""
+        raise NotImplementedError
 
 
-class PlainFront:
+class PlainFront(Front):
     """Inputs in order; the result is one output, or a tuple of all (``several``: also of one)."""
 
     def __init__(self, given: Sequence[str], outputs: int, several: bool, integers: int = 0) -> None:
@@ -41,13 +42,13 @@ class PlainFront:
         self.integers = tuple(f"integer_{k}" for k in range(integers))
         self.parameters = [inspect.Parameter(name, kind) for name in (*self.given, *self.integers)]
         results = [["output", k] for k in range(outputs)]
-        self.tree: list[Any] = results[0] if outputs == 1 and not several else ["tuple", *results]
+        self.tree = results[0] if outputs == 1 and not several else ["tuple", *results]
 
     def read(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
         return {name: arguments[name] for name in self.given}, [arguments[name] for name in self.integers]
 
 
-class CapturedFront:
+class CapturedFront(Front):
     """The signature of a captured function. ``names``: of the graph's inputs, in the order of the capture."""
 
     def __init__(self, whole: WholeFunction, names: Sequence[str]) -> None:

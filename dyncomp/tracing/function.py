@@ -209,8 +209,8 @@ class GraphFunction:
 
         Both are functions of the same number of arrays (of the graph's library), which return one
         array; parameters match any value. What reads a value inside of a part keeps it from being a match.
-        Sizes and dtypes are those of each place. ``examples``: arguments for ``pattern`` where it needs arrays
-        of certain dimensions. ``where``: asked for each match whether to replace it.
+        Sizes and dtypes are those of each place. ``examples``: arguments for ``pattern`` where it needs
+        arrays of certain dimensions. ``where``: asked for each match whether to replace it.
 
         Raises :class:`~dyncomp.errors.GraphError` for patterns that are no single graph with one result, and
         for replacements of another type.

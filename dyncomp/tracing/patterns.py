@@ -1,9 +1,9 @@
 """Patterns: finding the parts of a graph that compute what a function computes, and replacing them.
 
 A pattern is a Python function, so the ops that it becomes depend on the dimensions and dtypes of its
-arguments (broadcasts, conversions). It is therefore matched in two steps. Traced for some arguments, it is first compared
-loosely: only ops are looked at, and what rearranges memory is looked through. That says which values its
-parameters may be. Then it is traced for the types of these values, and compared exactly.
+arguments (broadcasts, conversions). It is therefore matched in two steps. Traced for some arguments, it is first
+compared loosely: only ops are looked at, and what rearranges memory is looked through. That says which values
+its parameters may be. Then it is traced for the types of these values, and compared exactly.
 """
 
 from __future__ import annotations

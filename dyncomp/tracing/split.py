@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..errors import GraphError
 from ..graph.ir import Graph, GraphInput, GraphOutput, Node, Var, verify
-from .front import PlainFront, inputs_in
+from .front import Front, PlainFront, inputs_in
 from .function import GraphFunction
 from .views import GraphNode
 
@@ -115,10 +115,12 @@ def _part(
     return made
 
 
-class _Beginning(PlainFront):
+class _Beginning(Front):
     """The arguments of the whole, the results of a part."""
 
-    def __init__(self, function: GraphFunction, front: PlainFront) -> None:
-        whole = function._front
-        self.given, self.parameters, self.read = whole.given, list(whole.parameters), whole.read  # type: ignore[method-assign]
-        self.tree = front.tree
+    def __init__(self, function: GraphFunction, front: Front) -> None:
+        self.whole = function._front
+        self.given, self.parameters, self.tree = self.whole.given, self.whole.parameters, front.tree
+
+    def read(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        return self.whole.read(arguments)
