@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -194,6 +194,18 @@ class Draft:
         self.nodes = [other for other in self.nodes if other is not node]
         for name in names:
             del self.vars[name]
+
+    def discard(self, nodes: Iterable[Node]) -> None:
+        """Remove those that nothing reads any more, also where running them could raise."""
+        names = {node.outputs[0].name for node in nodes}
+        used = {out.var.name for out in self.outputs} | {var.name for _, var in self.mutations}
+        kept: list[Node] = []
+        for node in reversed(self.nodes):
+            if node.outputs[0].name in names and not any(var.name in used for var in node.outputs):
+                continue
+            used.update(var.name for var in node.inputs)
+            kept.append(node)
+        self.nodes = kept[::-1]
 
     # -- the end --------------------------------------------------------------------------------
     def finished(self) -> Graph:

@@ -116,22 +116,23 @@ def assembled(tree: list[Any], outputs: Sequence[Any], inputs: Mapping[str, Any]
     return tuple(items) if kind == "tuple" else items
 
 
-def constant_name(source: Source) -> str:
-    """``layers.0.weight``, ``W``: what users call what is found at ``source``."""
-    return ".".join(_parts(source)) or source.expr()
+def constant_name(source: Source, first: int) -> str:
+    """``layers.0.weight``, ``W``: what users call what is found at ``source``. ``first``: the number of the
+    first argument that callers give; one before it is the object that the function belongs to."""
+    return ".".join(_parts(source, first)) or source.expr()
 
 
 _MODULE_PARTS = ("_modules", "_parameters", "_buffers")
 
 
-def _parts(source: Source) -> list[str]:
+def _parts(source: Source, first: int) -> list[str]:
     if isinstance(source, LocalSource):
-        return [] if source.index == 0 and source.local == "self" else [source.local]
+        return [] if source.index < first else [source.local]
     base = source.parent
     if base is None:
         return [source.expr()]
     if isinstance(source, ItemSource):
-        return [*_parts(base), str(source.key)]
+        return [*_parts(base, first), str(source.key)]
     if isinstance(source, (AttrSource, InstanceDictSource)):
-        return _parts(base) if source.attr in _MODULE_PARTS else [*_parts(base), source.attr]
+        return _parts(base, first) if source.attr in _MODULE_PARTS else [*_parts(base, first), source.attr]
     return [source.expr()]

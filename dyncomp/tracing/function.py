@@ -236,6 +236,13 @@ class GraphFunction:
 
         return split(self, at)
 
+    def tap(self, *values: Any) -> GraphFunction:
+        """A function of the same arguments that returns the tuple of these values of the graph (nodes, values
+        or names). Raises :class:`GraphError` for names that there are not."""
+        from .split import tap
+
+        return tap(self, values)
+
     def lift(self, name: str, parameter: str = "") -> str:
         """Make a constant an argument, by keyword. Returns the parameter's name. Raises ``KeyError``."""
         var = self._var_of(name)

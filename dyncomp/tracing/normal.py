@@ -93,7 +93,7 @@ def without_inputs(graph: Graph, names: set[str]) -> Graph:
     if not names:
         return graph
     number: dict[int, int] = {}
-    kept = []
+    kept: list[GraphInput] = []
     for index, inp in enumerate(graph.inputs):
         if inp.var.name not in names:
             number[index] = len(kept)

@@ -1,9 +1,9 @@
 """Patterns: finding the parts of a graph that compute what a function computes, and replacing them.
 
 A pattern is a Python function, so the ops that it becomes depend on the dimensions and dtypes of its
-arguments (broadcasts, conversions). It is therefore matched in two steps. Traced for some arguments, it is first
-compared loosely: only ops are looked at, and what rearranges memory is looked through. That says which values
-its parameters may be. Then it is traced for the types of these values, and compared exactly.
+arguments (broadcasts, conversions). It is therefore matched in two steps. Traced for some arguments, it is
+first compared loosely: only ops are looked at, and what rearranges memory is looked through. That says which
+values its parameters may be. Then it is traced for the types of these values, and compared exactly.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ def replace_matches(
         if not same_type(old.type, made.type):
             raise GraphError(f"the replacement of {match.place} gives {made.type}, not {old.type}")
         draft.substitute(old, made)
+        draft.discard(node._node for node in match.nodes)
         replaced[old.name] = made
     function._take(draft.finished(), draft.constants)
 

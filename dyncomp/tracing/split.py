@@ -40,6 +40,26 @@ def split(function: GraphFunction, at: Any) -> tuple[GraphFunction, ...]:
     return tuple(parts)
 
 
+def tap(function: GraphFunction, values: Sequence[Any]) -> GraphFunction:
+    """See ``GraphFunction.tap``."""
+    known = {var.name: var for var in function.graph.values()}
+    names = [named if isinstance(named, str) else named.name for named in values]
+    for name in names:
+        if name not in known:
+            raise GraphError(f"{function.__name__} has no value {name}")
+    made = function.copy()
+    outputs = tuple(_output(function.graph, known[name]) for name in names)
+    made._front = _Beginning(function, PlainFront((), len(outputs), several=True))
+    needed, nodes = set(names), []
+    for node in reversed(function.graph.nodes):
+        if any(var.name in needed for var in node.outputs):
+            needed.update(var.name for var in node.inputs)
+            nodes.append(node)
+    graph = replace(function.graph, nodes=tuple(nodes[::-1]), outputs=outputs, mutations=())
+    made._take(graph, {})
+    return made
+
+
 def _groups(function: GraphFunction, at: Any) -> list[list[Node]]:
     """The nodes of each part."""
     nodes = list(function.graph.nodes)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +16,7 @@ from ..errors import GraphError
 from ..frontends.base import ArrayOwner
 from ..graph.interp import concrete
 from ..graph.ir import Graph, verify
+from ..hook._hook import Dispatcher
 from ..pipeline import op_table
 from ..prims.table import TABLE
 from .front import CapturedFront, PlainFront, constant_name, inputs_in
@@ -48,11 +51,30 @@ def symbolic_trace(
     if isinstance(f, GraphFunction):
         return f.copy()
     args, kwargs = _distinct(args, kwargs or {})
+    if not _is_python(f):
+        f = _called(f)
     whole = capture_whole(f, args, kwargs, dynamic, _nothing_computed)
     compiled = whole.record.compiled
     if whole.record.graph is None or compiled is None:
         raise GraphError(f"{name_of(f)} works on no array")
     return _traced(whole, whole.record.graph, _owner_of(whole))
+
+
+def _is_python(f: Callable[..., Any]) -> bool:
+    """Whether calling ``f`` runs code of Python that capture begins with."""
+    if isinstance(f, (types.FunctionType, types.MethodType, Dispatcher)):
+        return True
+    return isinstance(inspect.getattr_static(type(f), "__call__", None), types.FunctionType)
+
+
+def _called(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python that calls ``f``."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return f(*args, **kwargs)
+
+    call.__qualname__ = name_of(f)
+    return call
 
 
 def _distinct(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -79,7 +101,7 @@ def _traced(whole: WholeFunction, graph: Graph, owner: ArrayOwner | None) -> Gra
     graph = normal_form(graph, table, keep_views=False)
     sources = whole.signature.inputs
     labels = [
-        source.expr() if whole.is_given(source) else constant_name(source)
+        source.expr() if whole.is_given(source) else constant_name(source, whole.first)
         for source, _ in zip(sources, graph.inputs)
     ]
     graph, names = _with_labels(graph, labels)
@@ -89,16 +111,17 @@ def _traced(whole: WholeFunction, graph: Graph, owner: ArrayOwner | None) -> Gra
     for name, label, source in zip(names, labels, sources):
         if whole.is_given(source):
             continue
-        value = whole.read(source)
-        if owner is not None and isinstance(value, owner.type):
-            value = value.detach() if getattr(value, "requires_grad", False) else value
+        value: Any = whole.read(source)
+        if owner is not None and hasattr(value, "detach"):
+            value = value.detach()  # no parameter, of which a derivative may be asked
         label = _unique(label, taken)
         taken.add(label)
         constants[name] = (label, value)
     unused = unused_inputs(graph) & constants.keys() - inputs_in(front.tree)
     graph = verify(without_inputs(graph, unused), table)
     constants = {name: pair for name, pair in constants.items() if name not in unused}
-    return GraphFunction(whole.name.rpartition(".")[2], graph, front, constants, owner)
+    name = whole.name.rpartition(".")[2]
+    return GraphFunction(name, replace(graph, name=name), front, constants, owner)
 
 
 def _unique(name: str, taken: set[str]) -> str:
