@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..api import SESSION, compile_with
@@ -118,8 +120,16 @@ def capture_whole(
     recorder = _Recorder()
     config.stored = recorder
     compiled = compile_with(f, config)
-    with _without_gradients():
-        compiled(*args, **kwargs)
+
+    def call() -> None:
+        with _without_gradients():
+            compiled(*args, **kwargs)
+
+    call()
+    if not recorder.found and not config.records.skipped:
+        # this thread is inside of another capture (a backend traces something), where nothing is captured
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(contextvars.copy_context().run, call).result()
     if len(recorder.found) != 1:
         skipped = [reason for _, _, reason in config.records.skipped]
         raise ExportError(f"{name_of(f)} is no single graph: {'; '.join(skipped) or 'nothing was captured'}")

@@ -33,8 +33,10 @@ def split(function: GraphFunction, at: Any) -> tuple[GraphFunction, ...]:
         given = {var.name: var for var in graph.values()}
         before = [given[known] for known in available]
         passed = [var for var in (*before, *made) if var.name in later]
-        outputs = tuple(_output(graph, var) for var in passed)
-        parts.append(_part(function, number, nodes, available, outputs, not number))
+        outputs = tuple(_output(graph, var) for var in passed if var.name not in available)
+        part = _part(function, number, nodes, available, outputs, not number)
+        part._front.tree = _handed_on([var.name for var in passed], available)
+        parts.append(part)
         available = [var.name for var in passed]
     parts.append(_part(function, len(parts), groups[-1], available, graph.outputs, not parts))
     return tuple(parts)
@@ -93,6 +95,16 @@ def _ends(function: GraphFunction, at: Any) -> set[int]:
             raise GraphError(f"{function.__name__} has no node {name}")
         found.update(positions)
     return found
+
+
+def _handed_on(names: Sequence[str], given: Sequence[str]) -> list[Any]:
+    """The tuple of what a part computes and of the arguments that it hands on as they are."""
+    tree: list[Any] = ["tuple"]
+    made = 0
+    for name in names:
+        tree.append(["input", name] if name in given else ["output", made])
+        made += name not in given
+    return tree
 
 
 def _output(graph: Graph, var: Var) -> GraphOutput:
