@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from .autodiff.jacobians import hessian, jacobian
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
-    from .tracing.function import GraphFunction
-    from .tracing.trace import symbolic_trace, wrap_graph
+    from .tracing.function import GraphFunction, symbolic_trace, wrap_graph
 
 __version__ = "0.1.0"
 __all__ = [

@@ -26,7 +26,7 @@ from ..graph.passes.dce import eliminate_dead_code
 from ..graph.rewrite import Rebuilder, match_type
 from ..prims.opdef import Pointwise
 from .arguments import has_symbols_in
-from .function import GraphFunction, new_constant
+from .base import GraphBase, new_constant
 from .normal import place_of
 from .pieces import Piece
 
@@ -34,7 +34,7 @@ from .pieces import Piece
 class Draft:
     """``nodes`` and what they give; every value is known by its name."""
 
-    def __init__(self, function: GraphFunction) -> None:
+    def __init__(self, function: GraphBase) -> None:
         self.name = function.__name__
         self.owner = function.owner
         self.table: OpTable = function.table

@@ -9,8 +9,8 @@ from typing import Any
 from ..errors import DyncompError, GraphError
 from ..graph.ir import Graph, Loc, Node, Var, same_type
 from .arguments import is_number
+from .base import GraphBase
 from .draft import Draft, is_pointwise
-from .function import GraphFunction
 from .normal import place_of
 from .pieces import ERRORS, Traced
 from .views import GraphNode, GraphValue, Index, Nodes
@@ -27,7 +27,7 @@ class Editor:
     Every method raises :class:`~dyncomp.errors.GraphError`, naming the node and the program's line.
     """
 
-    def __init__(self, function: GraphFunction) -> None:
+    def __init__(self, function: GraphBase) -> None:
         self._draft = Draft(function)
         self._function = function
         self._bound = {**{function.constants.value(name).name: name for name in function.constants}}

@@ -21,8 +21,8 @@ from ..errors import GraphError
 from ..graph.ir import ArrayType, Graph, Node, OpTable, Var, array_type, same_type
 from ..graph.rewrite import frozen_key
 from .arguments import type_of
+from .base import GraphBase
 from .draft import Draft
-from .function import GraphFunction
 from .pieces import ERRORS, Piece, Traced
 from .views import GraphNode, GraphValue, Index
 
@@ -51,14 +51,14 @@ class Match:
 
 
 def find_pattern(
-    function: GraphFunction, pattern: Callable[..., Any], examples: Sequence[Any] = ()
+    function: GraphBase, pattern: Callable[..., Any], examples: Sequence[Any] = ()
 ) -> list[Match]:
     """See ``GraphFunction.find_pattern``."""
     return list(_Finder(function, pattern, examples).matches())
 
 
 def replace_pattern(
-    function: GraphFunction,
+    function: GraphBase,
     pattern: Callable[..., Any],
     replacement: Callable[..., Any],
     examples: Sequence[Any] = (),
@@ -70,9 +70,7 @@ def replace_pattern(
     return len(matches)
 
 
-def replace_matches(
-    function: GraphFunction, matches: Sequence[Match], replacement: Callable[..., Any]
-) -> None:
+def replace_matches(function: GraphBase, matches: Sequence[Match], replacement: Callable[..., Any]) -> None:
     """Replace what was found in ``function``, which has not been changed since."""
     if not matches:
         return
@@ -111,7 +109,7 @@ def _loc_of(match: Match) -> Any:
 class _Finder:
     """Looks for one pattern in one graph."""
 
-    def __init__(self, function: GraphFunction, pattern: Callable[..., Any], examples: Sequence[Any]) -> None:
+    def __init__(self, function: GraphBase, pattern: Callable[..., Any], examples: Sequence[Any]) -> None:
         self.function = function
         self.graph = function.graph
         self.index: Index = function.index
@@ -262,7 +260,7 @@ class _Exact:
         chosen: Sequence[Var],
         index: Index,
         table: OpTable,
-        function: GraphFunction,
+        function: GraphBase,
     ) -> None:
         self.pattern = piece.function
         self.piece = piece

@@ -12,9 +12,9 @@ from ..errors import DyncompError, ExportError, GraphError
 from ..frontends.base import ArrayOwner
 from ..graph.ir import ArrayType, Graph
 from .arguments import has_symbols_in
+from .base import GraphBase
 from .front import PlainFront
-from .function import GraphFunction
-from .trace import symbolic_trace
+from .trace import traced as traced_as
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Piece:
     ``("output", number)`` or ``("argument", number)``, of what it returns, in order; ``single``: one value,
     no tuple."""
 
-    function: GraphFunction
+    function: GraphBase
     arguments: tuple[int, ...]
     results: tuple[tuple[str, int], ...]
     single: bool
@@ -57,7 +57,7 @@ class Traced:
             return function(*args)
 
         try:
-            traced = symbolic_trace(call, examples)
+            traced = traced_as(GraphBase, call, examples, {})
         except ExportError:
             piece = self._without_nodes(examples)
             if piece is None:
@@ -90,7 +90,7 @@ class Traced:
                 return None
             results.append(("argument", number))
         empty = Graph("identity", (), (), (), (), functional=True)
-        function = GraphFunction("identity", empty, PlainFront((), 0, True), {}, self.owner)
+        function = GraphBase("identity", empty, PlainFront((), 0, True), {}, self.owner)
         return Piece(function, (), tuple(results), single)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import GraphError
 from ..graph.ir import Graph, GraphInput, GraphOutput, Node, Var, verify
+from .base import GraphBase
 from .front import Front, PlainFront, inputs_in
-from .function import GraphFunction
 from .views import GraphNode
 
+G = TypeVar("G", bound=GraphBase)
 
-def split(function: GraphFunction, at: Any) -> tuple[GraphFunction, ...]:
+
+def split(function: G, at: Any) -> tuple[G, ...]:
     """See ``GraphFunction.split``."""
     name, graph = function.__name__, function.graph
     if graph.symbols:
@@ -24,7 +26,7 @@ def split(function: GraphFunction, at: Any) -> tuple[GraphFunction, ...]:
     if any(out.view is not None for out in graph.outputs):
         raise GraphError(f"{name} returns views: it cannot be split")
     groups = _groups(function, at)
-    parts: list[GraphFunction] = []
+    parts: list[G] = []
     available = [value.name for value in function.inputs]
     for number, nodes in enumerate(groups[:-1]):
         later = {var.name for group in groups[number + 1 :] for node in group for var in node.inputs}
@@ -42,7 +44,7 @@ def split(function: GraphFunction, at: Any) -> tuple[GraphFunction, ...]:
     return tuple(parts)
 
 
-def tap(function: GraphFunction, values: Sequence[Any]) -> GraphFunction:
+def tap(function: G, values: Sequence[Any]) -> G:
     """See ``GraphFunction.tap``."""
     known = {var.name: var for var in function.graph.values()}
     names = [named if isinstance(named, str) else named.name for named in values]
@@ -62,7 +64,7 @@ def tap(function: GraphFunction, values: Sequence[Any]) -> GraphFunction:
     return made
 
 
-def _groups(function: GraphFunction, at: Any) -> list[list[Node]]:
+def _groups(function: GraphBase, at: Any) -> list[list[Node]]:
     """The nodes of each part."""
     nodes = list(function.graph.nodes)
     ends = _ends(function, at)
@@ -78,7 +80,7 @@ def _groups(function: GraphFunction, at: Any) -> list[list[Node]]:
     return groups
 
 
-def _ends(function: GraphFunction, at: Any) -> set[int]:
+def _ends(function: GraphBase, at: Any) -> set[int]:
     if callable(at) and not isinstance(at, GraphNode):
         says: Callable[[GraphNode], bool] = at
         return {position for position, node in enumerate(function.nodes) if says(node)}
@@ -114,13 +116,13 @@ def _output(graph: Graph, var: Var) -> GraphOutput:
 
 
 def _part(
-    function: GraphFunction,
+    function: G,
     number: int,
     nodes: Sequence[Node],
     given: Sequence[str],
     outputs: tuple[GraphOutput, ...],
     is_first: bool,
-) -> GraphFunction:
+) -> G:
     graph = function.graph
     last = outputs is graph.outputs
     read = {var.name for node in nodes for var in node.inputs} | {out.var.name for out in outputs}
@@ -140,7 +142,7 @@ def _part(
     front = PlainFront(given, len(outputs), several=True)
     if last:
         front.tree = function._front.tree
-    made = GraphFunction(name, part, front, constants, function.owner)
+    made = type(function)(name, part, front, constants, function.owner)
     if is_first:
         made._front = _Beginning(function, front)
         made._lifted = dict(function._lifted)
@@ -150,7 +152,7 @@ def _part(
 class _Beginning(Front):
     """The arguments of the whole, the results of a part."""
 
-    def __init__(self, function: GraphFunction, front: Front) -> None:
+    def __init__(self, function: GraphBase, front: Front) -> None:
         self.whole = function._front
         self.given, self.parameters, self.tree = self.whole.given, self.whole.parameters, front.tree
 

@@ -1,4 +1,4 @@
-"""``symbolic_trace``: a function's graph as an object."""
+"""Making objects of graphs: of a function that is captured, and of a backend's graph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,45 +19,25 @@ from ..graph.ir import Graph, verify
 from ..hook._hook import Dispatcher
 from ..pipeline import op_table
 from ..prims.table import TABLE
+from .base import GraphBase
 from .front import CapturedFront, PlainFront, constant_name, inputs_in
-from .function import GraphFunction
 from .normal import identifier, normal_form, renamed, unused_inputs, without_inputs
 
+G = TypeVar("G", bound=GraphBase)
 
-def symbolic_trace(
-    f: Callable[..., Any],
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    *,
-    dynamic: bool | Mapping[str, Any] | None = None,
-) -> GraphFunction:
-    """The graph of ``f(*args, **kwargs)``, which can be called, printed and changed.
 
-        g = dyncomp.symbolic_trace(model, (x,))
-        print(g)
-        g(x)
-
-    ``f``: a function, a method, an ``nn.Module`` or another callable; ``args`` and ``kwargs`` are examples:
-    arrays among them (also in containers) stay arguments; everything else is fixed as it is now. Arrays that
-    ``f`` finds elsewhere (a model's parameters, globals) are the graph's constants. Sizes and numbers are
-    fixed as well unless ``dynamic`` frees them, which is said as for :func:`dyncomp.compile`
-    (``{"x": 0, "rate": True}``). ``f`` is captured, not run, where that is possible.
-
-    Raises :class:`~dyncomp.errors.ExportError` for functions that one graph alone cannot replace, with the
-    reason, and :class:`~dyncomp.errors.GraphBreakError` where the graph would break.
-    """
-    if not callable(f):
-        raise TypeError(f"symbolic_trace takes a callable, not {type(f).__name__}")
-    if isinstance(f, GraphFunction):
-        return f.copy()
-    args, kwargs = _distinct(args, kwargs or {})
+def traced(
+    kind: type[G], f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Any = None
+) -> G:
+    """See ``symbolic_trace``. ``kind``: the class to make."""
+    args, kwargs = _distinct(args, kwargs)
     if not _is_python(f):
         f = _called(f)
     whole = capture_whole(f, args, kwargs, dynamic, _nothing_computed)
     compiled = whole.record.compiled
     if whole.record.graph is None or compiled is None:
         raise GraphError(f"{name_of(f)} works on no array")
-    return _traced(whole, whole.record.graph, _owner_of(whole))
+    return _traced(kind, whole, whole.record.graph, _owner_of(whole))
 
 
 def _is_python(f: Callable[..., Any]) -> bool:
@@ -96,7 +76,7 @@ def _owner_of(whole: WholeFunction) -> ArrayOwner | None:
     return owner
 
 
-def _traced(whole: WholeFunction, graph: Graph, owner: ArrayOwner | None) -> GraphFunction:
+def _traced(kind: type[G], whole: WholeFunction, graph: Graph, owner: ArrayOwner | None) -> G:
     table = op_table(owner)
     graph = normal_form(graph, table, keep_views=False)
     sources = whole.signature.inputs
@@ -121,7 +101,7 @@ def _traced(whole: WholeFunction, graph: Graph, owner: ArrayOwner | None) -> Gra
     graph = verify(without_inputs(graph, unused), table)
     constants = {name: pair for name, pair in constants.items() if name not in unused}
     name = whole.name.rpartition(".")[2]
-    return GraphFunction(name, replace(graph, name=name), front, constants, owner)
+    return kind(name, replace(graph, name=name), front, constants, owner)
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -144,18 +124,8 @@ def _with_labels(graph: Graph, labels: Sequence[str]) -> tuple[Graph, list[str]]
     return replace(graph, inputs=inputs), names
 
 
-def wrap_graph(graph: Graph, owner: ArrayOwner | None = None) -> GraphFunction:
-    """A graph that a backend was given, as an object that can be read, changed, and returned by the backend.
-
-        def backend(graph, example_inputs):
-            g = dyncomp.wrap_graph(graph)
-            g.replace_pattern(…)
-            return g
-
-    It is called with the graph's inputs and integers, NumPy arrays, and returns the list of outputs.
-    """
-    if not isinstance(graph, Graph):
-        raise TypeError(f"wrap_graph takes the graph that a backend is given, not {type(graph).__name__}")
+def wrapped(kind: type[G], graph: Graph, owner: ArrayOwner | None) -> G:
+    """See ``wrap_graph``. ``kind``: the class to make."""
     table = op_table(owner)
     graph = normal_form(graph, table, keep_views=True)
     labels = [_readable(inp.label) or inp.var.name for inp in graph.inputs]
@@ -163,7 +133,7 @@ def wrap_graph(graph: Graph, owner: ArrayOwner | None = None) -> GraphFunction:
     integers = sum(symbol.kind == "int" for symbol in graph.symbols)
     outputs = sum(not out.hidden for out in graph.outputs)
     front = PlainFront(names, outputs, several=True, integers=integers)
-    return GraphFunction(graph.name, graph, front, {}, owner)
+    return kind(graph.name, graph, front, {}, owner)
 
 
 _KEY = re.compile(r"\['?([^'\]]+)'?\]")

@@ -133,7 +133,7 @@ def _flops(node: Node, graph: Graph, table: OpTable) -> tuple[int, int]:
         (x, _), (dims, _) = node.inputs, node.kwargs["contract"]
         found = 2 * made * math.prod(hint(x.shape[axis]) for axis in dims)
         return found, found
-    if isinstance(kind, Convolve):
+    if isinstance(kind, Convolve) or _is_transposed(node):
         found = 2 * _convolved(node)
         return found, found
     if row.free:
@@ -146,11 +146,15 @@ def _flops(node: Node, graph: Graph, table: OpTable) -> tuple[int, int]:
 
 
 def _convolved(node: Node) -> int:
-    """Multiplications of a convolution: an element of the larger side meets one kernel."""
+    """Multiplications of a convolution."""
     x, w = node.inputs[:2]
     kernel = math.prod(hint(size) for size in w.shape[1:])
-    transposed = "output_padding" in node.kwargs
-    return _size(x if transposed else node.out) * kernel
+    return _size(x if _is_transposed(node) else node.out) * kernel
+
+
+def _is_transposed(node: Node) -> bool:
+    """Whether it is a transposed convolution, of which every element of the input meets one kernel."""
+    return "output_padding" in node.kwargs
 
 
 def _of_parts(node: Node, graph: Graph, table: OpTable) -> tuple[int, int]:

@@ -67,10 +67,11 @@ def quantize_weights(function: GraphFunction, leave_out: Sequence[str] = ()) -> 
     """
     made = function.copy()
     chosen = _chosen(made, leave_out)
+    known = _Stored()
     with made.edit() as e:
         for product in chosen:
             integers, scales = quantized_weight(product.weight, product.axes)
-            stored = e.constant(f"{product.name}.int8", integers)
+            stored = known.constant(e, product, integers)
             dtype = product.node.dtype
             weight = e.insert_before(product.node, "convert", stored, dtype=dtype)
             _compute(e, product, weight, product.activation, scales, dtype)
@@ -122,6 +123,7 @@ def quantize_static(
         ranges = calibrate(function, batches, leave_out, observer)
     made = function.copy()
     chosen = _chosen(made, leave_out)
+    stored_weights = _Stored()
     quantized: dict[tuple[str, Range, DType], Var] = {}
     with made.edit() as e:
         for product in chosen:
@@ -129,7 +131,7 @@ def quantize_static(
             scale, low, high = activation_scale(known)
             integers, scales = quantized_weight(product.weight, product.axes)
             dtype = _arithmetic(product, integers, max(-low, high))
-            stored = e.constant(f"{product.name}.int8", integers)
+            stored = stored_weights.constant(e, product, integers)
             weight = e.insert_before(product.node, "convert", stored, dtype=dtype)
             key = (product.activation.name, known, dtype)
             if key not in quantized:
@@ -162,6 +164,19 @@ def _chosen(function: GraphFunction, leave_out: Sequence[str]) -> list[Product]:
     if not chosen:
         raise GraphError(f"{function.__name__}: no product with a constant weight is left to quantize")
     return chosen
+
+
+class _Stored:
+    """The integers of weights that several products may read."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, tuple[int, ...], bytes], Var] = {}
+
+    def constant(self, e: Editor, product: Product, integers: Array) -> Var:
+        key = (product.name, integers.shape, integers.tobytes())
+        if key not in self._known:
+            self._known[key] = e.constant(f"{product.name}.int8", integers)
+        return self._known[key]
 
 
 def _range_of(product: Product, ranges: Mapping[str, Range]) -> Range:

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import GraphError
-from ..tracing.function import GraphFunction
-from ..tracing.trace import symbolic_trace
+from ..tracing.function import GraphFunction, symbolic_trace
 from .observe import Range
 from .quantize import quantize_static
 

@@ -127,7 +127,9 @@ def test_a_pattern_is_replaced_at_every_place():
         return np.maximum(h @ W.T + 1, 0)
 
     g = dyncomp.symbolic_trace(f, (X,))
-    count = g.replace_pattern(lambda a, w, b: np.maximum(a @ w + b, 0), lambda a, w, b: np.minimum(a @ w + b, 0))
+    count = g.replace_pattern(
+        lambda a, w, b: np.maximum(a @ w + b, 0), lambda a, w, b: np.minimum(a @ w + b, 0)
+    )
     assert count == 2
     np.testing.assert_allclose(g(X), np.minimum(np.minimum(X @ W + B, 0) @ W.T + 1, 0), 1e-4, 1e-5)
     assert "maximum" not in str(g)

@@ -49,7 +49,9 @@ def test_arguments_in_containers_and_by_keyword():
 
 def test_arrays_of_other_types_are_refused_by_name():
     g = dyncomp.symbolic_trace(layer, (X,))
-    with pytest.raises(TypeError, match=r"layer was traced for x: float32\[5, 4\], and got one float64\[5, 4\]"):
+    with pytest.raises(
+        TypeError, match=r"layer was traced for x: float32\[5, 4\], and got one float64\[5, 4\]"
+    ):
         g(X.astype(np.float64))
     with pytest.raises(TypeError, match=r"got one float32\[3, 4\]"):
         g(X[:3])
