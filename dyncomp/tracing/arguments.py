@@ -8,11 +8,65 @@ from typing import Any
 
 import numpy as np
 
+from ..device import CPU
 from ..frontends.base import ArrayOwner
 from ..graph.interp import bind_symbols, concrete, laid_out
 from ..graph.ir import ArrayType, Graph, GraphInput
 from ..graph.rewrite import strides_agree
 from ..symbolic.integers import SymInt
+
+
+class Plan:
+    """How the inputs of a graph are found in a call: ``constants`` by input, the others are given."""
+
+    def __init__(
+        self, graph: Graph, constants: Mapping[str, Any], owner: ArrayOwner | None, name: str
+    ) -> None:
+        self.graph = graph
+        self.owner = owner
+        self.name = name
+        self._values = [constants.get(inp.var.name) for inp in graph.inputs]
+        self._given = [
+            (k, inp.var.name, _Expected(inp.var.type, owner) if inp.kind == "array" else None)
+            for k, inp in enumerate(graph.inputs)
+            if inp.var.name not in constants
+        ]
+
+    def ordered(self, given: Mapping[str, Any], integers: Sequence[int]) -> list[Any]:
+        """The graph's inputs in order. Raises ``TypeError`` for an array of another type, naming it."""
+        values = list(self._values)
+        fits = not self.graph.mutations
+        for k, name, expected in self._given:
+            value = values[k] = given[name]
+            fits = fits and (expected is None or expected.is_like(value))
+        return values if fits else checked(self.graph, values, integers, self.owner, self.name)
+
+
+class _Expected:
+    """The type of an input without symbols, to see quickly that an array is as expected."""
+
+    __slots__ = ("type", "of", "dtype", "shape", "strides", "describe")
+
+    def __init__(self, type: ArrayType, owner: ArrayOwner | None) -> None:
+        self.type = type
+        self.of = np.ndarray if owner is None else owner.type
+        self.dtype: Any = type.dtype.numpy if owner is None else type.dtype.name
+        known = not has_symbols_in(type) and type.device == CPU
+        self.shape = type.shape if known else None
+        size = type.dtype.itemsize if owner is None else 1
+        self.strides = tuple(step * size for step in type.strides) if known else None
+        self.describe = None if owner is None else owner.describe
+
+    def is_like(self, value: Any) -> bool:
+        """``False`` where a closer look is needed."""
+        if type(value) is not self.of:
+            return False
+        if self.describe is not None:
+            _, shape, strides, dtype = self.describe(value)
+            same = dtype == self.dtype and shape == self.shape and strides == self.strides
+            return same and value.device.type == "cpu"
+        same = value.dtype == self.dtype and value.shape == self.shape and value.strides == self.strides
+        return same and bool(value.flags.aligned)
 
 
 def checked(

@@ -46,16 +46,38 @@ class GraphBase:
         self._options = make_options(options={"warm_start": False})
         self._call: Callable[..., Any] | None = None
         self._index: Index | None = None
+        self._signature: inspect.Signature | None = None
+        self._plan: arguments.Plan | None = None
+
+    @property
+    def _front(self) -> Front:
+        return self._shown
+
+    @_front.setter
+    def _front(self, front: Front) -> None:
+        """How the function looks from outside."""
+        self._shown = front
+        self._returned = inputs_in(front.tree)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Constants, or which of the inputs are, changed."""
+        self._index = self._signature = self._plan = None
 
     # -- calling --------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         inputs, integers = self._read(args, kwargs)
-        ordered = self._ordered(inputs, integers)
+        if self._plan is None:
+            known = {var: self._arrays[name] for var, name in self._bound.items()}
+            self._plan = arguments.Plan(self._graph, known, self._owner, self.__name__)
+        ordered = self._plan.ordered(inputs, integers)
         if self._call is None:
             self._call = self._compiled(ordered)
         results = self._call(*ordered, *integers)
         count = sum(not out.hidden for out in self._graph.outputs)
         outputs = (results,) if count == 1 else results
+        if self._returned:
+            inputs |= {var: self._arrays[name] for var, name in self._bound.items() if var in self._returned}
         return assembled(self._front.tree, outputs, inputs)
 
     @property
@@ -81,9 +103,11 @@ class GraphBase:
         return self
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-        """All inputs by name, and the integers."""
+        """The inputs that callers give by name, and the integers."""
+        if self._signature is None:
+            self._signature = self.__signature__
         try:
-            bound = self.__signature__.bind(*args, **kwargs)
+            bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.__name__}: {error}") from None
         bound.apply_defaults()
@@ -91,12 +115,7 @@ class GraphBase:
         lifted = {var: given.pop(parameter) for var, (parameter, _) in self._lifted.items()}
         inputs, integers = self._front.read(given)
         inputs.update(lifted)
-        inputs.update({var: self._arrays[name] for var, name in self._bound.items()})
         return inputs, integers
-
-    def _ordered(self, inputs: Mapping[str, Any], integers: Sequence[int]) -> list[Any]:
-        ordered = [inputs[inp.var.name] for inp in self._graph.inputs]
-        return arguments.checked(self._graph, ordered, integers, self._owner, self.__name__)
 
     def _compiled(self, examples: Sequence[Any]) -> Callable[..., Any]:
         try:
@@ -186,7 +205,7 @@ class GraphBase:
         del self._bound[var]
         del self._arrays[name]
         self._lifted[var] = (parameter, name)
-        self._index = None
+        self._forget()
         return parameter
 
     def bind(self, parameter: str, value: Any) -> str:
@@ -200,7 +219,7 @@ class GraphBase:
         del self._lifted[var]
         self._bound[var] = name
         self._arrays[name] = value
-        self._index = None
+        self._forget()
         return name
 
     # -- for the package ------------------------------------------------------------------------
@@ -232,7 +251,8 @@ class GraphBase:
         arrays = {**self._arrays, **dict(constants.values())}
         self._bound = {var: name for var, name in bound.items() if var not in unused}
         self._arrays = {name: arrays[name] for name in self._bound.values()}
-        self._graph, self._call, self._index = graph, None, None
+        self._graph, self._call = graph, None
+        self._forget()
 
 
 class Constants(MutableMapping[str, Any]):
@@ -248,6 +268,7 @@ class Constants(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         var = self._function._var_of(name)
         self._function._arrays[name] = self._function._checked_constant(var, value)
+        self._function._forget()
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("a constant goes when nothing reads it: lift it to an argument, or edit the graph")

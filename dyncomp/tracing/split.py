@@ -37,7 +37,9 @@ def split(function: G, at: Any) -> tuple[G, ...]:
         passed = [var for var in (*before, *made) if var.name in later]
         outputs = tuple(_output(graph, var) for var in passed if var.name not in available)
         part = _part(function, number, nodes, available, outputs, not number)
-        part._front.tree = _handed_on([var.name for var in passed], available)
+        front = part._front
+        front.tree = _handed_on([var.name for var in passed], available)
+        part._front = front
         parts.append(part)
         available = [var.name for var in passed]
     parts.append(_part(function, len(parts), groups[-1], available, graph.outputs, not parts))
