@@ -12,7 +12,7 @@ import argparse
 import functools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +80,18 @@ def forms(model: Any, example: Any, dynamic: Any, ranges: Any) -> dict[str, Any]
     return {"float32": g, "int8 weights": quantize_weights(g), "static int8": static}
 
 
-def median_us(call: Callable[[], Any], seconds: float = 0.4) -> float:
-    for _ in range(3):
+def medians_us(calls: Sequence[Callable[[], Any]], seconds: float = 2.0) -> list[float]:
+    """The median time of each call, measured in turns."""
+    times: list[list[float]] = [[] for _ in calls]
+    for call in calls:
         call()
-    times: list[float] = []
     end = time.perf_counter() + seconds
-    while len(times) < 7 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6
+    while len(times[0]) < 9 or time.perf_counter() < end:
+        for call, found in zip(calls, times):
+            start = time.perf_counter()
+            call()
+            found.append(time.perf_counter() - start)
+    return [statistics.median(found) * 1e6 for found in times]
 
 
 def weight_bytes(g: Any) -> int:
@@ -110,13 +112,13 @@ def model_rows(name: str) -> list[str]:
     by_form["trained int8"] = convert(prepared, (test,), dynamic={"input": 0})
     single["trained int8"] = convert(prepared, (test[:1],))
     batch["trained int8"] = convert(prepared, (test[:256],))
+    one = medians_us([functools.partial(single[form], test[:1]) for form in FORMS])
+    many = medians_us([functools.partial(batch[form], test[:256]) for form in FORMS])
     rows = []
-    for form in FORMS:
+    for k, form in enumerate(FORMS):
         right = float((by_form[form](test).argmax(1) == labels).float().mean())
-        one = median_us(functools.partial(single[form], test[:1]))
-        many = median_us(functools.partial(batch[form], test[:256]))
         size = weight_bytes(by_form[form]) / 1024
-        rows.append(f"| {name} | {form} | {right:.1%} | {size:.1f} | {one:.0f} | {many:.0f} |")
+        rows.append(f"| {name} | {form} | {right:.1%} | {size:.1f} | {one[k]:.0f} | {many[k]:.0f} |")
     return rows
 
 
@@ -135,7 +137,7 @@ def layer_rows() -> list[str]:
         x = rng.standard_normal((count, size)).astype(np.float32)
         g = dyncomp.symbolic_trace(product_by(w), (x,))
         made = (g, quantize_weights(g), quantize_static(g, [x]))
-        times = [median_us(functools.partial(f, x)) for f in made]
+        times = medians_us([functools.partial(f, x) for f in made])
         rows.append(f"| {label} | {' | '.join(f'{t:.0f}' for t in times)} |")
     return rows
 

@@ -49,7 +49,7 @@ class _Expected:
 
     def __init__(self, type: ArrayType, owner: ArrayOwner | None) -> None:
         self.type = type
-        self.of = np.ndarray if owner is None else owner.type
+        self.of: Any = np.ndarray if owner is None else owner.type
         self.dtype: Any = type.dtype.numpy if owner is None else type.dtype.name
         known = not has_symbols_in(type) and type.device == CPU
         self.shape = type.shape if known else None
@@ -59,7 +59,7 @@ class _Expected:
 
     def is_like(self, value: Any) -> bool:
         """``False`` where a closer look is needed."""
-        if type(value) is not self.of:
+        if value.__class__ is not self.of:
             return False
         if self.describe is not None:
             _, shape, strides, dtype = self.describe(value)
