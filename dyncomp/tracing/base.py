@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -22,6 +23,8 @@ from .code import python_code
 from .front import Front, assembled, inputs_in
 from .normal import identifier, unused_inputs, with_input, without_inputs
 from .views import GraphValue, Index, Nodes
+
+log = logging.getLogger("dyncomp.tracing")
 
 
 class GraphBase:
@@ -123,6 +126,7 @@ class GraphBase:
         except (Unsupported, LoweringError, ToolchainError):
             if self._options.strict or self._options.backend == "eager":
                 raise
+            log.warning("the graph of %s runs uncompiled", self.__name__, exc_info=True)
             eager = Options(backend="eager", warm_start=False)
             return run_pipeline(self._graph, eager, examples, self._owner).call
 

@@ -136,6 +136,7 @@ class Editor:
     # -- parts ----------------------------------------------------------------------------------
     def _makers(self, node: Node | None) -> set[int]:
         """A node and those that it is computed from, which nothing else may be made to read."""
+        makers = {var.name: made for made in self._draft.nodes for var in made.outputs}
         found: set[int] = set()
         waiting = [] if node is None else [node]
         while waiting:
@@ -143,10 +144,7 @@ class Editor:
             if id(node) in found:
                 continue
             found.add(id(node))
-            for var in node.inputs:
-                position = self._draft.position(var.name)
-                if position >= 0:
-                    waiting.append(self._draft.nodes[position])
+            waiting += [makers[var.name] for var in node.inputs if var.name in makers]
         return found
 
     def _insert(

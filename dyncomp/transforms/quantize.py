@@ -99,7 +99,12 @@ def calibrate(
             observers[name].see(value if owner is None else owner.to_numpy(value))
     if not seen:
         raise ValueError("calibration needs at least one batch")
-    return {product.name: observers[product.activation.name].range for product in chosen}
+    found: dict[str, Range] = {}
+    for product in chosen:  # parts of one weight may meet different activations
+        seen_range = observers[product.activation.name].range
+        known = found.get(product.name, seen_range)
+        found[product.name] = Range(min(known.low, seen_range.low), max(known.high, seen_range.high))
+    return found
 
 
 def quantize_static(
