@@ -24,6 +24,7 @@ from .errors import (
     DyncompError,
     ExportError,
     GraphBreakError,
+    GraphError,
     NotBatchableError,
     NotDifferentiableError,
     RecompileError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
     from .minifier.minify import Minified, minify
+    from .tracing.function import GraphFunction, symbolic_trace, wrap_graph
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,6 +53,8 @@ __all__ = [
     "Exported",
     "GraphBreakError",
     "Minified",
+    "GraphError",
+    "GraphFunction",
     "NotBatchableError",
     "NotDifferentiableError",
     "RecompileError",
@@ -82,9 +86,11 @@ __all__ = [
     "stats",
     "stop_gradient",
     "substitute",
+    "symbolic_trace",
     "value_and_grad",
     "vjp",
     "vmap",
+    "wrap_graph",
 ]
 _logs.configure(_os.environ)
 if _os.environ.get("DYNCOMP_REPRO"):
@@ -95,6 +101,7 @@ if _os.environ.get("DYNCOMP_REPRO"):
 
 def __getattr__(name: str) -> object:
     """Derivatives, exports and IPython's extension, which are imported when they are first asked for."""
+    """What is imported when it is first asked for: derivatives, exports, graphs as objects."""
     if name == "load":
         from .archives.load import load
 
@@ -111,6 +118,10 @@ def __getattr__(name: str) -> object:
         from . import notebooks
 
         return globals().setdefault(name, getattr(notebooks, name))
+    if name in ("GraphFunction", "symbolic_trace", "wrap_graph"):
+        from . import tracing
+
+        return globals().setdefault(name, getattr(tracing, name))
     if name in __all__:
         from . import autodiff
 

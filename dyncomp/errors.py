@@ -52,6 +52,10 @@ class ExportError(DyncompError):
     """A function cannot be exported, or a file cannot be loaded; says why."""
 
 
+class GraphError(DyncompError, ValueError):
+    """A graph cannot be changed as asked; names the node, the program's line and the reason."""
+
+
 class NotBatchableError(DyncompError):
     """``vmap`` was asked for of something that cannot run for a whole batch; says where, and why."""
 

@@ -366,6 +366,7 @@ def _compile(
             graph = expand(functionalize(graph, table), table)
         examples = example_inputs if owner is None else [owner.to_numpy(x) for x in example_inputs]
         _run_custom(options.backend, graph, examples, compiled)
+        compiled.owner = owner
         compiled.call = report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))
         return compiled
     compiled.examples = example_inputs

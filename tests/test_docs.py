@@ -128,7 +128,7 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     text = EXAMPLES[name]
     for module in _needs(text):
         pytest.importorskip(module)
-    uses = [use for made, use in USES.items() if re.search(rf"\b{made}\b", text)]
+    uses = [use for made, use in USES.items() if re.search(rf"(?<!\.)\b{made}\b", text)]
     assert uses or "\nassert " in text, f"{name} makes nothing that this test knows how to use"
     program = tmp_path / "example.py"  # capture wants to find the source
     program.write_text("\n".join([BEFORE, text, *uses, ""]), encoding="utf-8")

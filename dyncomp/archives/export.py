@@ -7,8 +7,6 @@ import hashlib
 import inspect
 import io
 import json
-import sys
-import types
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,27 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from ..aot_autograd.pair import is_single
-from ..api import SESSION, compile_with
 from ..build.kernel_cache import open_cache
-from ..capture.entries.config import CaptureConfig
-from ..capture.entries.records import EntryRecord
-from ..capture.entries.stored import Captured
-from ..capture.guards.guard import Guard, Kind
-from ..capture.guards.source import LocalSource, Source
-from ..capture.policy.recompilation import builtins_of
-from ..capture.replacement.signature import Environment, Signature
+from ..capture.guards.guard import Guard
+from ..capture.guards.source import Source
 from ..dataclass import dataclass
 from ..errors import ExportError
 from ..graph.text import print_graph
-from ..hook import _hook
 from ..inductor.launch import LaunchPlan
 from ..inductor.render.cpp.unit import render_module
-from ..options import Options, make_options
+from ..options import Options
 from ..warm_start import guards as stored_guards
 from ..warm_start.descriptions import NotStorable
 from ..warm_start.launches import BY_TYPE, pack_plan
 from ..warm_start.owners import owner_name
 from ..warm_start.plain import Packer
+from .captured import WholeFunction, capture_whole
 from .layout import ALIGNMENT, FORMAT, GRAPH, MANIFEST, WEIGHTS, kernels_of
 from .processors import LEVELS, builder_of
 from .weights import pack_weights
@@ -45,7 +37,6 @@ SERIAL_NS = Options.serial_threshold_us * 1e3  # graphs below it run on one thre
 _ZIP_HEADER = 30  # bytes before a file's name
 _ZIP_EXTRA = 4  # bytes before what an extra field holds
 _ZIP_PADDING = b"dc"  # the kind of extra field that is only there to be long
-_SOURCES_CHECKED = (Kind.SYM, Kind.NO_OVERLAP, Kind.OVERLAP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,86 +112,17 @@ def export(
     unknown = [level for level in processors if level not in LEVELS]
     if unknown or not processors:
         raise ValueError(f"processors: {', '.join(unknown) or 'none'}; known are {', '.join(LEVELS)}")
-    name, f = _name(f), _without_module(f)
-    captured, signature, env = _captured(f, args, dict(kwargs or {}), dynamic)
-    return _Archive(name, captured, signature, env, _has_owner(f)).exported(processors)
-
-
-def _without_module(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``forward`` of a module that nothing hooks: its arguments have the names that the program gives."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None or not isinstance(f, torch.nn.Module) or f._forward_hooks or f._forward_pre_hooks:
-        return f
-    forward: Callable[..., Any] = f.forward
-    return forward
-
-
-def _has_owner(f: Callable[..., Any]) -> bool:
-    """Whether the function's first argument is the object that it belongs to."""
-    return not isinstance(f, (types.FunctionType, _hook.Dispatcher))
-
-
-class _Recorder:
-    """Takes what capture would store."""
-
-    found: list[tuple[Captured, Signature, Environment]]
-
-    def __init__(self) -> None:
-        self.found = []
-
-    def find(self, function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> None:
-        return None
-
-    def keep(self, captured: Captured, config: CaptureConfig) -> None:
-        function = captured.function
-        env = (captured.args, function.__globals__, builtins_of(function), function.__closure__)
-        if captured.signature is None:
-            raise ExportError(f"{function.__qualname__} works on no array")
-        self.found.append((captured, captured.signature(), env))
-
-
-def _captured(
-    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], dynamic: Any
-) -> tuple[Captured, Signature, Environment]:
-    options = {"measure": False, "patience_us": 0, "warm_start": False, "tier": "best"}
-    config = SESSION.new_config(make_options(fullgraph=True, dynamic=dynamic, options=options))
-    recorder = _Recorder()
-    config.stored = recorder
-    compiled = compile_with(f, config)
-    with _without_gradients():
-        compiled(*args, **kwargs)
-    if len(recorder.found) != 1:
-        skipped = [reason for _, _, reason in config.records.skipped]
-        raise ExportError(f"{_name(f)} is no single graph: {'; '.join(skipped) or 'nothing was captured'}")
-    return recorder.found[0]
-
-
-def _without_gradients() -> Any:
-    torch = sys.modules.get("torch")
-    return contextlib.nullcontext() if torch is None else torch.no_grad()
-
-
-def _name(f: object) -> str:
-    return str(getattr(f, "__qualname__", type(f).__qualname__))
+    return _Archive(capture_whole(f, args, dict(kwargs or {}), dynamic)).exported(processors)
 
 
 class _Archive:
     """Puts the parts of an archive together."""
 
-    def __init__(
-        self,
-        name: str,
-        captured: Captured,
-        signature: Signature,
-        env: Environment,
-        has_owner: bool,
-    ) -> None:
-        self.name = name
-        self.captured = captured
-        self.record: EntryRecord = captured.record
-        self.signature = signature
-        self.env = env
-        self.first = 1 if has_owner else 0  # the first argument that callers give
+    def __init__(self, whole: WholeFunction) -> None:
+        self.whole = whole
+        self.name = whole.name
+        self.record = whole.record
+        self.signature = whole.signature
         self.packer = Packer({**stored_guards.BY_TYPE, **BY_TYPE})
         self.weights: dict[str, Any] = {}
 
@@ -222,20 +144,22 @@ class _Archive:
 
     def _refuse_writes(self, plan: LaunchPlan) -> None:
         for source, slot in zip(self.signature.inputs, plan.inputs):
-            if slot.writable and not self._is_given(source):
+            if slot.writable and not self.whole.is_given(source):
                 raise ExportError(f"{self.name} writes to {source.expr()}, which is not an argument")
 
     def _manifest(self, launch: list[Any]) -> dict[str, Any]:
-        given = [source for source in self.signature.inputs if self._is_given(source)]
+        given = [source for source in self.signature.inputs if self.whole.is_given(source)]
         guards = self._guards()
         program = stored_guards.pack_program(self.packer, guards, given)
-        takes = [None if self._is_given(source) else self._weight(source) for source in self.signature.inputs]
+        takes = [
+            None if self.whole.is_given(source) else self._weight(source) for source in self.signature.inputs
+        ]
         return {
             "format": FORMAT,
             "name": self.name,
             "inputs": [source.expr() for source in given],
             "parameters": self._parameters(),
-            "first": self.first,
+            "first": self.whole.first,
             "of": "numpy" if self.record.compiled.owner is None else owner_name(self.record.compiled.owner),
             "launch": self.packer.row(launch),
             "guards": program,
@@ -246,13 +170,9 @@ class _Archive:
             "rows": self.packer.rows,
         }
 
-    def _is_given(self, source: Source) -> bool:
-        root = source.root()
-        return isinstance(root, LocalSource) and root.index >= self.first
-
     def _weight(self, source: Source) -> str:
         name = source.expr().removeprefix("self.") or "value"
-        value = self.signature.read(source, self.env)
+        value = self.whole.read(source)
         if not hasattr(value, "shape"):
             raise ExportError(f"{source.expr()} is a number that the graph reads: make it an argument")
         self.weights[name] = value
@@ -261,9 +181,7 @@ class _Archive:
     def _guards(self) -> list[Guard]:
         """Those of what is given, so far as another process can check them."""
         found = []
-        for guard in self.record.guards:
-            if not self._speaks_of_given(guard):
-                continue
+        for guard in self.whole.guards_of_arguments():
             packer = Packer({**stored_guards.BY_TYPE, **BY_TYPE})
             try:
                 stored_guards.pack_program(packer, [guard])
@@ -273,20 +191,9 @@ class _Archive:
                 found.append(guard)
         return found
 
-    def _speaks_of_given(self, guard: Guard) -> bool:
-        if guard.source is not None:
-            other = guard.expected if isinstance(guard.expected, Source) else guard.source
-            return self._is_given(guard.source) and self._is_given(other)
-        if guard.kind not in _SOURCES_CHECKED:
-            return False
-        facts = guard.expected
-        sources = [b.source for b in facts.bindings] if guard.kind is Kind.SYM else list(facts.arrays)
-        return all(map(self._is_given, sources))
-
     def _parameters(self) -> list[list[Any]]:
         found = []
-        signature = inspect.signature(self.captured.function, follow_wrapped=False)
-        for parameter in [*signature.parameters.values()][self.first :]:
+        for parameter in self.whole.parameters():
             row: list[Any] = [parameter.name, int(parameter.kind)]
             if parameter.default is not inspect.Parameter.empty:
                 with contextlib.suppress(NotStorable):  # which has to be given

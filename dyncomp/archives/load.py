@@ -20,6 +20,7 @@ from ..warm_start import guards as stored_guards
 from ..warm_start.descriptions import Stale, find
 from ..warm_start.launches import MAKERS, launched
 from ..warm_start.plain import Unpacker
+from .captured import in_code_order
 from .layout import FORMAT, MANIFEST, WEIGHTS, kernels_of
 from .processors import best_of
 from .weights import import_torch, unpack_weights
@@ -45,7 +46,7 @@ class Loaded:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self.__signature__.bind(*args, **kwargs)
         bound.apply_defaults()
-        return self._run((*self._first, *_in_order(self.__signature__, bound.arguments)))
+        return self._run((*self._first, *in_code_order(self.__signature__, bound.arguments)))
 
     def _run(self, values: tuple[Any, ...]) -> Any:
         given = self._program.read(values, {}, {}, None)
@@ -124,14 +125,6 @@ def _signature(unpacker: Unpacker, rows: list[list[Any]]) -> inspect.Signature:
         value = unpacker.value(default[0]) if default else inspect.Parameter.empty
         found.append(inspect.Parameter(name, inspect._ParameterKind(kind), default=value))
     return inspect.Signature(found)
-
-
-def _in_order(signature: inspect.Signature, arguments: dict[str, Any]) -> list[Any]:
-    """The arguments in the order in which code objects have them: ``*args`` behind keyword-only ones."""
-    last = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    several = [name for name, parameter in signature.parameters.items() if parameter.kind in last]
-    single = [name for name in signature.parameters if name not in several]
-    return [arguments[name] for name in (*single, *several)]
 
 
 Maker = Callable[[Any, list[Any]], Any]

@@ -218,6 +218,15 @@ def to_function(text: str, table: Mapping[str, Any]) -> Callable[..., Any]:
 
     Types are not enforced and outputs are not made fresh, as the interpreter does it; otherwise equal.
     """
+    names = namespace(table)
+    function = ast.parse(text).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    exec(compile(text, "<graph>", "exec"), names)  # noqa: S102 - our own printed form
+    return names[function.name]
+
+
+def namespace(table: Mapping[str, Any]) -> dict[str, Any]:
+    """What the names in the text of a graph stand for."""
     names = _constants()
     names.update(
         min=min,
@@ -236,10 +245,7 @@ def to_function(text: str, table: Mapping[str, Any]) -> Callable[..., Any]:
         hidden=lambda array: array,
     )
     names.update({name: row.ref for name, row in table.items()})
-    function = ast.parse(text).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    exec(compile(text, "<graph>", "exec"), names)  # noqa: S102 - our own printed form
-    return names[function.name]
+    return names
 
 
 def _copy(dst: np.ndarray[Any, Any], src: np.ndarray[Any, Any]) -> None:

@@ -236,6 +236,11 @@ class OpDef:
         return self.scalar is not None and self.scalar.involution
 
     @property
+    def is_commutative(self) -> bool:
+        """Whether its two inputs may change places."""
+        return self.scalar is not None and self.scalar.commutative
+
+    @property
     def is_idempotent(self) -> bool:
         """Whether it reduces equal elements to that element."""
         return isinstance(self.lower, Reduce) and self.lower.combine in ("all", "any", "max", "min")

@@ -53,7 +53,8 @@ class ScalarOp:
     too. ``ieee``: one correctly rounded instruction of every processor, whose NaNs are the processor's.
     ``vector``: its form for whole vectors. ``beside_one``: C++ has a helper ``dc_NAME_beside_one`` for what
     is only added to numbers of at least one. ``python``: the operator, keyword or builtin of Python for
-    single numbers. ``involution``: twice applied it gives back its argument. ``negation``: of a comparison of
+    single numbers. ``involution``: twice applied it gives back its argument.
+    ``commutative``: its two arguments may change places. ``negation``: of a comparison of
     numbers that are not NaN. ``pair``: of complex arguments as pairs, for targets without complex numbers
     (``pairs.py``).
     """
@@ -75,6 +76,7 @@ class ScalarOp:
     beside_one: bool = False
     python: str = ""
     involution: bool = False
+    commutative: bool = False
     negation: str = ""
     pair: Callable[..., Any] | None = None
 

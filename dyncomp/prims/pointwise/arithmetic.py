@@ -147,6 +147,7 @@ ROWS: tuple[OpDef, ...] = (
         ANY,
         "x + y; integers wrap; logical or for bool.",
         scalar=ScalarOp(
+            commutative=True,
             cpp={"b": "{0} | {1}", "iu": _wrapping("+"), "f": "{0} + {1}", "c": "dc_add_{t}({0}, {1})"},
             triton={"b": "{0} | {1}", "iuf": "{0} + {1}"},
             ieee=True,
@@ -181,6 +182,7 @@ ROWS: tuple[OpDef, ...] = (
         ANY,
         "x * y; integers wrap; logical and for bool.",
         scalar=ScalarOp(
+            commutative=True,
             cpp={"b": "{0} & {1}", "iu": _wrapping("*"), "f": "{0} * {1}", "c": "dc_mul_{t}({0}, {1})"},
             triton={"b": "{0} & {1}", "iuf": "{0} * {1}"},
             ieee=True,
@@ -402,6 +404,7 @@ ROWS: tuple[OpDef, ...] = (
         "The larger operand; NaN if either is; complex by (real, imag).",
         eps=0.0,
         scalar=ScalarOp(
+            commutative=True,
             cpp={
                 "b": "{0} | {1}",
                 "iu": "{0} > {1} ? {0} : {1}",
@@ -426,6 +429,7 @@ ROWS: tuple[OpDef, ...] = (
         "The smaller operand; NaN if either is; complex by (real, imag).",
         eps=0.0,
         scalar=ScalarOp(
+            commutative=True,
             cpp={
                 "b": "{0} & {1}",
                 "iu": "{0} < {1} ? {0} : {1}",
@@ -473,6 +477,7 @@ ROWS: tuple[OpDef, ...] = (
         eps=0.0,
         expr=_ignoring_nan("fmax", "maximum"),
         scalar=ScalarOp(
+            commutative=True,
             kinds="biuf",
             cpp={"f": "(({0} > {1}) | ({1} != {1})) ? {0} : {1}"},
             triton={"f": "tl.where(({0} > {1}) | ({1} != {1}), {0}, {1})"},
@@ -489,6 +494,7 @@ ROWS: tuple[OpDef, ...] = (
         eps=0.0,
         expr=_ignoring_nan("fmin", "minimum"),
         scalar=ScalarOp(
+            commutative=True,
             kinds="biuf",
             cpp={"f": "(({0} < {1}) | ({1} != {1})) ? {0} : {1}"},
             triton={"f": "tl.where(({0} < {1}) | ({1} != {1}), {0}, {1})"},

@@ -36,7 +36,7 @@ ROWS: tuple[OpDef, ...] = (
         _BITS,
         "Bitwise and.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"biu": "{0} & {1}"}, triton={"biu": "{0} & {1}"}, python="&"),
+        scalar=ScalarOp(commutative=True, cpp={"biu": "{0} & {1}"}, triton={"biu": "{0} & {1}"}, python="&"),
         exact=True,
     ),
     binary(
@@ -45,7 +45,7 @@ ROWS: tuple[OpDef, ...] = (
         _BITS,
         "Bitwise or.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"biu": "{0} | {1}"}, triton={"biu": "{0} | {1}"}, python="|"),
+        scalar=ScalarOp(commutative=True, cpp={"biu": "{0} | {1}"}, triton={"biu": "{0} | {1}"}, python="|"),
         exact=True,
     ),
     binary(
@@ -54,7 +54,12 @@ ROWS: tuple[OpDef, ...] = (
         _BITS,
         "Bitwise exclusive or.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"b": "{0} != {1}", "iu": "{0} ^ {1}"}, triton={"biu": "{0} ^ {1}"}, python="^"),
+        scalar=ScalarOp(
+            commutative=True,
+            cpp={"b": "{0} != {1}", "iu": "{0} ^ {1}"},
+            triton={"biu": "{0} ^ {1}"},
+            python="^",
+        ),
         exact=True,
     ),
     binary(

@@ -159,7 +159,9 @@ ROWS: tuple[OpDef, ...] = (
         expr=of_truth("logical_and"),
         doc="x != 0 and y != 0.",
         result=bool_,
-        scalar=ScalarOp(kinds="b", cpp={"b": "{0} & {1}"}, triton={"b": "{0} & {1}"}, python="and"),
+        scalar=ScalarOp(
+            commutative=True, kinds="b", cpp={"b": "{0} & {1}"}, triton={"b": "{0} & {1}"}, python="and"
+        ),
         exact=True,
     ),
     binary(
@@ -169,7 +171,9 @@ ROWS: tuple[OpDef, ...] = (
         expr=of_truth("logical_or"),
         doc="x != 0 or y != 0.",
         result=bool_,
-        scalar=ScalarOp(kinds="b", cpp={"b": "{0} | {1}"}, triton={"b": "{0} | {1}"}, python="or"),
+        scalar=ScalarOp(
+            commutative=True, kinds="b", cpp={"b": "{0} | {1}"}, triton={"b": "{0} | {1}"}, python="or"
+        ),
         exact=True,
     ),
     binary(
@@ -179,7 +183,7 @@ ROWS: tuple[OpDef, ...] = (
         expr=of_truth("logical_xor"),
         doc="(x != 0) != (y != 0).",
         result=bool_,
-        scalar=ScalarOp(kinds="b", cpp={"b": "{0} != {1}"}, triton={"b": "{0} ^ {1}"}),
+        scalar=ScalarOp(commutative=True, kinds="b", cpp={"b": "{0} != {1}"}, triton={"b": "{0} ^ {1}"}),
         exact=True,
     ),
     pointwise(
