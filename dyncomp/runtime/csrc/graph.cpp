@@ -292,16 +292,10 @@ bool check_count(CompiledGraph* self, size_t count) {
   return false;
 }
 
-PyObject* run_with_frame(CompiledGraph* self, Arguments args) {
-  if (self->frame_bytes > kStackFrame) return run_on_heap(self, args);
-  alignas(16) char memory[kStackFrame];
-  return run_with_memory(self, args, memory);
-}
-
 __attribute__((noinline)) PyObject* run_recorded(CompiledGraph* self, Arguments args, int wanted) {
   CallSpan span(self->plan->labels, wanted);
   args.span = &span;
-  return run_with_frame(self, args);
+  return run_on_heap(self, args);
 }
 
 PyObject* run_graph(CompiledGraph* self, Arguments args) {
@@ -309,7 +303,15 @@ PyObject* run_graph(CompiledGraph* self, Arguments args) {
   /* The plan, and with it everything the call uses, stays even if the call drops the last reference. */
   Py_INCREF(object);
   const int wanted = spans_wanted();
-  PyObject* result = __builtin_expect(wanted, 0) ? run_recorded(self, args, wanted) : run_with_frame(self, args);
+  PyObject* result;
+  if (__builtin_expect(wanted, 0)) {
+    result = run_recorded(self, args, wanted);
+  } else if (self->frame_bytes <= kStackFrame) {
+    alignas(16) char memory[kStackFrame];
+    result = run_with_memory(self, args, memory);
+  } else {
+    result = run_on_heap(self, args);
+  }
   Py_DECREF(object);
   return result;
 }

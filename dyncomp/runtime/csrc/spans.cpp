@@ -4,8 +4,6 @@
 #include <ctime>
 #include <new>
 
-#include "pool.h"
-
 namespace dyncomp {
 namespace {
 
@@ -26,8 +24,6 @@ std::vector<CallRecord>& records() {
 size_t limit = 0, dropped = 0;
 
 PyObject* range_type = nullptr;
-bool (*is_watched)() = nullptr;
-
 i64 now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -66,6 +62,8 @@ PyObject* enter_range(PyObject* name) {
 }
 
 }  // namespace
+
+bool (*span_is_watched)() = nullptr;
 
 CallSpan::CallSpan(PyObject* labels, int wanted)
     : labels_(Py_NewRef(labels)), wanted_(wanted), start_(now()), outer_(current) {
@@ -138,11 +136,6 @@ void CallSpan::next() {
   PyGILState_Release(state);
 }
 
-int spans_wanted() {
-  const int profiled = __atomic_load_n(&runtime_table.timed, __ATOMIC_RELAXED) & kProfiled;
-  return profiled | (is_watched && is_watched() ? kRanged : 0);
-}
-
 void next_step() {
   if (current) current->next();
 }
@@ -192,7 +185,7 @@ PyObject* use_ranges(PyObject*, PyObject* args) {
   void* const function = PyLong_AsVoidPtr(address);
   if (PyErr_Occurred()) return nullptr;
   Py_XSETREF(range_type, Py_NewRef(type));
-  is_watched = reinterpret_cast<bool (*)()>(function);
+  span_is_watched = reinterpret_cast<bool (*)()>(function);
   if (!function) set_bit(kRanged, false);
   Py_RETURN_NONE;
 }

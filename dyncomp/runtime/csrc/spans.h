@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi.h"
+#include "pool.h"
 
 namespace dyncomp {
 
@@ -47,7 +48,12 @@ class CallSpan {
 };
 
 /* What somebody wants to know of calls of this thread now: kProfiled, kRanged; 0 almost always. */
-int spans_wanted();
+extern bool (*span_is_watched)();
+inline int spans_wanted() {
+  const int profiled = __atomic_load_n(&runtime_table.timed, __ATOMIC_RELAXED) & kProfiled;
+  if (__builtin_expect(span_is_watched == nullptr, 1)) return profiled;
+  return profiled | (span_is_watched() ? kRanged : 0);
+}
 
 /* Runtime.next_step: the next part of the step that this thread runs begins. */
 void next_step();
