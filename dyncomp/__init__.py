@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .autodiff.jacobians import hessian, jacobian
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
+    from .profiling import profile
 
 __version__ = "0.1.0"
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "load",
     "mark_dynamic",
     "mark_static",
+    "profile",
     "register_tree",
     "reset",
     "set_stance",
@@ -87,11 +89,15 @@ _logs.configure(_os.environ)
 
 
 def __getattr__(name: str) -> object:
-    """Derivatives and exports, which are imported when they are first asked for."""
+    """Derivatives, exports and profiles, which are imported when they are first asked for."""
     if name == "load":
         from .archives.load import load
 
         return globals().setdefault(name, load)
+    if name == "profile":
+        from .profiling import profile
+
+        return globals().setdefault(name, profile)
     if name in ("Exported", "export"):
         from .archives import export as exporting
 
