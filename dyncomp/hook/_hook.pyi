@@ -251,8 +251,8 @@ def stats() -> dict[str, int]:
 
 def reset_stats() -> None: ...
 def spans_begin(limit: int, /) -> None:
-    """Record calls of compiled functions, look-ups of guards and runs of compiled loops from now on, at most so
-    many until they are taken."""
+    """Record calls of compiled functions, look-ups of guards and runs of compiled loops from now on, at most
+    so many until they are taken."""
 
 def spans_end() -> None:
     """Record no more."""

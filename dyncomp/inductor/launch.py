@@ -117,8 +117,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class KernelStep:
-    """Run the library's function ``symbol``, which has these ``parts``. ``last_read``: inputs that no later step reads, and no result
-    is a view of; a caller that hands them over (``CompiledGraph.consume``) has them released then."""
+    """Run the library's function ``symbol``, which has these ``parts``. ``last_read``: inputs that no later
+    step reads, and no result is a view of; a caller that hands them over (``CompiledGraph.consume``) has them
+    released then."""
 
     symbol: str = "run"
     last_read: tuple[int, ...] = ()

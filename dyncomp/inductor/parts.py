@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..graph.ir import Callee
 from ..symbolic.integers import Dim
 from .fusion.epilogue import Chained, FusedProduct, Item, Prepared, RowGroup
 from .fusion.fuse import LibraryCall
@@ -26,7 +27,12 @@ def part_of(step: Step, calls: Iterable[LibraryCall] = ()) -> Part:
     name = _product_name(step)
     if kernels:
         name += " with " + ", ".join(dict.fromkeys(kernel.name for kernel in kernels))
-    return Part(name, "product", _lines([*map(_origin, calls), *(kernel.origin for kernel in kernels)]), _operands(step))
+    return Part(
+        name,
+        "product",
+        _lines([*map(_origin, calls), *(kernel.origin for kernel in kernels)]),
+        _operands(step),
+    )
 
 
 def routine_part(call: LibraryCall) -> Part:
@@ -35,7 +41,9 @@ def routine_part(call: LibraryCall) -> Part:
     moved: int | None = 0
     for value in (*call.operands, *call.results):
         moved = _added(moved, _size(value.shape), value.dtype.itemsize)
-    return Part(call.value.row.name, "library", _origin(call), moved)
+    callee = call.value.params.get("callee")
+    name = callee.name if isinstance(callee, Callee) else call.value.row.name
+    return Part(name, "library", _origin(call), moved)
 
 
 def calls_of(item: Item) -> list[LibraryCall]:

@@ -34,8 +34,8 @@ def mode_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[s
 
 @functools.cache
 def show_graphs() -> bool:
-    """Have graphs and their kernels run as ranges of torch's profiler while one watches the thread that calls;
-    whether this version of torch allows it. While none does a call asks a function of torch's for a bool."""
+    """Have graphs and their kernels run as ranges of torch's profiler while one watches the thread that
+    calls; whether this version of torch allows it. While none does a call asks torch for a bool."""
     record = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
     library = Path(torch.__file__).with_name("lib") / "libtorch_cpu.so"
     try:
