@@ -16,8 +16,8 @@ from .dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """``kind``: ``"compile"``, ``"capture"``, ``"pass"``, ``"inductor"``, ``"build"``, ``"load"``, ``"loop"`` or
-    ``"graph"``. ``where``: the user's file and line. ``thread``: the native id. ``start`` and ``end``:
+    """``kind``: ``"compile"``, ``"capture"``, ``"pass"``, ``"inductor"``, ``"build"``, ``"disk"`` or
+    ``"loop"``. ``where``: the user's file and line. ``thread``: the native id. ``start`` and ``end``:
     nanoseconds of ``CLOCK_MONOTONIC``."""
 
     kind: str

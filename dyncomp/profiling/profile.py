@@ -25,7 +25,7 @@ class profile:
             fast(x)
         print(prof)
 
-    Calls of compiled functions, their guards, graphs, each kernel, matrix product and library routine in them,
+    Calls of compiled functions, guards, graphs, each kernel, matrix product and library routine in them,
     loops compiled whole, and the phases of compiling (:data:`~dyncomp.profiling.events.KINDS`). What begins
     before the block, or ends after it, is left out. Profiles nest: each gets what ran while it was open. A
     profile whose block is never left ends when nothing refers to it. A forked child has no part in its

@@ -1,8 +1,8 @@
 """What is recorded while profiles are open, and to which of them it goes.
 
 Stamps come from three places: the hook (calls, guards, loops), the launcher (graphs and their parts) and
-:mod:`dyncomp.spans` (compiling). They are collected whenever a profile begins, ends or is looked at, so that each
-gets what ended while it was open.
+:mod:`dyncomp.spans` (compiling). They are collected whenever a profile begins, ends or is looked at, so that
+each gets what ended while it was open.
 """
 
 from __future__ import annotations

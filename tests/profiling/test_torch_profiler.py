@@ -12,6 +12,7 @@ import dyncomp
 
 torch = pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
+CPU = [torch.profiler.ProfilerActivity.CPU]
 
 
 def two_steps(x):
@@ -28,9 +29,7 @@ def test_kernels_show_by_name(with_stack):
     fast = dyncomp.compile(two_steps, options={"measure": False})
     x = torch.rand(32, 32)
     expected = fast(x)
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], with_stack=with_stack
-    ) as prof:
+    with torch.profiler.profile(activities=CPU, with_stack=with_stack) as prof:
         for _ in range(3):
             found = fast(x)
     names = shown(prof)
@@ -38,7 +37,7 @@ def test_kernels_show_by_name(with_stack):
     assert any("_two_steps" in name for name in names) and any("product 32x32x32" in n for n in names)
     assert set(names.values()) == {3}
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as later:
+    with torch.profiler.profile(activities=CPU) as later:
         torch.ones(3) + 1
     assert not shown(later)
 
@@ -47,9 +46,8 @@ def test_both_profiles_at_once():
     fast = dyncomp.compile(two_steps, options={"measure": False})
     x = torch.rand(16, 16)
     fast(x)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
-        with dyncomp.profile() as ours:
-            fast(x)
+    with torch.profiler.profile(activities=CPU) as theirs, dyncomp.profile() as ours:
+        fast(x)
     kernels = [event.name for event in ours.events if event.kind in ("kernel", "product", "library")]
     assert kernels and {f"dyncomp {name}" for name in kernels} <= set(shown(theirs))
 
@@ -64,7 +62,7 @@ def test_large_graphs_let_other_threads_run():
     fast = dyncomp.compile(large, options={"measure": False})
     x = torch.rand(300, 300)
     fast(x)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+    with torch.profiler.profile(activities=CPU) as prof:
         fast(x)
     assert len(shown(prof)) >= 4
 
