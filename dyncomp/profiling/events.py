@@ -44,8 +44,8 @@ class Event:
 
     ``kind``: a key of :data:`KINDS`. ``where``: the user's functions and lines. ``thread``: the native id.
     ``start_ns``: nanoseconds after the profile began. ``ns``: how long it took, ``self_ns`` without the
-    events within it. ``is_nested``: within another one of the same kind, name and place (recursion). ``args``: more,
-    such as ``bytes`` that a kernel moves and the ``graph`` that it is of.
+    events within it. ``is_nested``: within another one of the same kind, name and place (recursion).
+    ``args``: more, such as ``bytes`` that a kernel moves and the ``graph`` that it is of.
     """
 
     kind: str

@@ -133,8 +133,8 @@ def spans_end() -> None:
 
 def spans_take() -> tuple[list[tuple[tuple[Any, ...], int, int, int, tuple[tuple[int, int, int], ...]]], int]:
     """What was recorded since it was last taken: labels of the graph, native thread id, when it began and
-    ended (nanoseconds of CLOCK_MONOTONIC), and for each part of it that ran its number, beginning and end. And
-    how many calls there was no room for."""
+    ended (nanoseconds of CLOCK_MONOTONIC), and for each part of it that ran its number, beginning and end.
+    And how many calls there was no room for."""
 
 def use_ranges(type: Any, address: int, /) -> None:
     """Run each graph, and each part of it, in a block ``with type(label):`` while the function at ``address``
