@@ -43,7 +43,7 @@ class _First:
 def bench(options: argparse.Namespace) -> int:
     """0 if all were compiled and gave the same, 1 if not, 2 for wrong arguments."""
     try:
-        if ".py" in options.target or options.compile:
+        if options.target.endswith(".py") or options.compile:
             calls, status = _calls_in_script(options)
         else:
             calls, status = [_named_call(options.target, options.setup)], 0
@@ -53,7 +53,13 @@ def bench(options: argparse.Namespace) -> int:
     if status:
         print(f"dyncomp: the script ended with status {status}: nothing is timed", file=sys.stderr)
         return status
-    times = [compare(function, arguments, name, options.seconds) for name, function, arguments in calls]
+    times = []
+    for name, function, arguments in calls:
+        try:
+            times.append(compare(function, arguments, name, options.seconds))
+        except Exception as error:  # noqa: BLE001 - the program's own, or what copies cannot be made of
+            print(f"dyncomp: {name} raised {type(error).__name__}: {error}", file=sys.stderr)
+            return 1
     answer = _answer(times)
     text = json.dumps(answer.facts, indent=2) if options.json else "\n".join(answer.lines)
     print(text)

@@ -98,7 +98,7 @@ def _measurements(commands: Commands, shared: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--seconds", type=float, default=2.0, help="how long to time each function (2)")
     command.add_argument("target", help="module:function, or a script whose first calls are timed")
-    command.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+    command.add_argument("arguments", nargs="*", help="arguments of the script (options of its own behind --)")
     command.set_defaults(run=_bench)
 
 
