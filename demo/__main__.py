@@ -13,7 +13,6 @@ import os
 import shutil
 import sys
 import tempfile
-
 from pathlib import Path
 
 from rich.console import Console

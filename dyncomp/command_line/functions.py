@@ -33,9 +33,13 @@ class Wanted:
         for name in names:
             module, colon, qualified = name.rpartition(":")
             if not all(part.isidentifier() for part in [*qualified.split("."), *module.split(".")] if part):
-                raise ValueError(f"{name!r} is no name of a function: say function, Class.method or module:function")
+                raise ValueError(
+                    f"{name!r} is no name of a function: say function, Class.method or module:function"
+                )
             if not qualified or (colon and not module):
-                raise ValueError(f"{name!r} is no name of a function: say function, Class.method or module:function")
+                raise ValueError(
+                    f"{name!r} is no name of a function: say function, Class.method or module:function"
+                )
             self.names.setdefault(module or "__main__", set()).add(qualified)
 
     @property
@@ -100,8 +104,12 @@ class _Decorating(ast.NodeVisitor):
         self.path.append(node.name)
         name = ".".join(self.path)
         if name in self.names and not isinstance(node, ast.ClassDef):
-            place = {key: getattr(node, key) for key in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
-            called = ast.Call(ast.Name(_NAME, ast.Load(), **place), [ast.Constant(name, **place)], [], **place)
+            place = {
+                key: getattr(node, key) for key in ("lineno", "col_offset", "end_lineno", "end_col_offset")
+            }
+            called = ast.Call(
+                ast.Name(_NAME, ast.Load(), **place), [ast.Constant(name, **place)], [], **place
+            )
             node.decorator_list.append(called)
         self.generic_visit(node)
         self.path.pop()

@@ -94,11 +94,16 @@ def _measurements(commands: Commands, shared: argparse.ArgumentParser) -> None:
     command = commands.add_parser("bench", help=about, description=about, parents=[shared])
     command.add_argument("--compile", metavar="NAME", action="append", default=[], help=_COMPILE)
     command.add_argument(
-        "--setup", default="", metavar="CODE", help="for module:function: makes `args`, a tuple (and `kwargs`)"
+        "--setup",
+        default="",
+        metavar="CODE",
+        help="for module:function: makes `args`, a tuple (and `kwargs`)",
     )
     command.add_argument("--seconds", type=float, default=2.0, help="how long to time each function (2)")
     command.add_argument("target", help="module:function, or a script whose first calls are timed")
-    command.add_argument("arguments", nargs="*", help="arguments of the script (options of its own behind --)")
+    command.add_argument(
+        "arguments", nargs="*", help="arguments of the script (options of its own behind --)"
+    )
     command.set_defaults(run=_bench)
 
 

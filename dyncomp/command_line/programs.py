@@ -80,7 +80,10 @@ def explain(options: argparse.Namespace) -> int:
     for report in reports:
         lines += ["", f"=== {_title(report)}", str(report.details() if options.verbose else report)]
     if not reports:
-        lines += ["", "no compiled function was called: decorate one with @dyncomp.compile, or name it by --compile"]
+        lines += [
+            "",
+            "no compiled function was called: decorate one with @dyncomp.compile, or name it by --compile",
+        ]
     facts: dict[str, object] = {"status": ended.status, "functions": [_facts(report) for report in reports]}
     if options.html:
         paths = _save(reports, Path(options.html))
@@ -160,7 +163,9 @@ def rows_of(configs: Sequence[CaptureConfig]) -> list[FunctionRow]:
 
 def _table(rows: Sequence[FunctionRow]) -> list[str]:
     if not rows:
-        return ["no compiled function was called: decorate one with @dyncomp.compile, or name it by --compile"]
+        return [
+            "no compiled function was called: decorate one with @dyncomp.compile, or name it by --compile"
+        ]
     cells = [["function", "hits", "forms", "graphs", "breaks", "compile s", "where"]]
     for row in rows:
         numbers = [row.calls, row.forms, row.graphs, row.breaks]

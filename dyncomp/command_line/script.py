@@ -47,12 +47,12 @@ def run_script(path: str, arguments: Sequence[str], wanted: Wanted) -> Ended:
     namespace["__cached__"] = None
     namespace["__builtins__"] = sys.modules["builtins"]
     namespace["__annotations__"] = {}
-    namespace["__loader__"] = importlib.machinery.SourceFileLoader("__main__", path)
+    namespace["__loader__"] = importlib.machinery.SourceFileLoader("__main__", os.path.abspath(path))
     sys.modules["__main__"] = main
     wanted.prepare(namespace, "__main__")
     finder = wanted.install()
     try:
-        exec(wanted.compile(source, path, "__main__"), namespace)
+        exec(wanted.compile(source, os.path.abspath(path), "__main__"), namespace)
     except SystemExit as leaving:
         return Ended(_status(leaving.code))
     except BaseException as error:

@@ -123,7 +123,9 @@ def cells(times: Sequence[Times]) -> list[list[str]]:
     """The rows of a table."""
     rows = [[*HEADINGS]]
     for t in times:
-        verdict = "same" if t.same and not t.difference else f"same to {t.difference:.0e}" if t.same else "DIFFERS"
+        verdict = (
+            "same" if t.same and not t.difference else f"same to {t.difference:.0e}" if t.same else "DIFFERS"
+        )
         ratio = f"{t.ratio:.2f}x ({t.low:.2f} to {t.high:.2f})"
         first, plain, fast = shown(t.first), shown(t.plain), shown(t.compiled)
         rows.append([t.name, plain, fast, ratio, first, str(t.graphs), verdict])

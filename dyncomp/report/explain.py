@@ -320,9 +320,7 @@ def explanation_of(config: CaptureConfig) -> Explanation:
     records = config.records
     plain = [*records.skipped, *records.waiting.values(), *resting(config)]
     loops = tuple(records.native_loops)
-    return Explanation(
-        None, list(records.entries), plain, native_loops=loops, tape=tuple(records.tapes)
-    )
+    return Explanation(None, list(records.entries), plain, native_loops=loops, tape=tuple(records.tapes))
 
 
 def explain(f: Callable[..., Any], verbose: bool = False, **settings: Any) -> Callable[..., Explanation]:
