@@ -1,7 +1,8 @@
 """Functions of a program that are compiled because the command line names them.
 
-The ``def`` gets ``dyncomp.compile`` as its innermost decorator as its module is read, so that whatever the program
-does with the function, from its other decorators to importing it elsewhere, it does with the compiled one.
+The ``def`` gets ``dyncomp.compile`` as its innermost decorator as its module is read, so that whatever the
+program does with the function, from its other decorators to importing it elsewhere, it does with the compiled
+one.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 
 _NAME = "__dyncomp_compile__"
+_WRONG = "{!r} is no name of a function: say function, Class.method or module:function"
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 Wrap = Callable[[Callable[..., object]], object]
 
 
 class Wanted:
-    """The functions named, ``function``, ``Class.method`` (of the script) or ``module:function``; ``wrap`` makes
-    the compiled function. ``found``: those that were defined so far.
+    """The functions named, ``function``, ``Class.method`` (of the script) or ``module:function``; ``wrap``
+    makes the compiled function. ``found``: those that were defined so far.
 
     Raises ``ValueError`` for a name that is none.
     """
@@ -71,8 +74,8 @@ class Wanted:
         return self.wrap(function)
 
     def install(self) -> _Finder:
-        """Have modules that are imported from now on be read by :meth:`compile`. What is imported already gets
-        its functions replaced. Call ``remove()`` of what is returned in the end."""
+        """Have modules that are imported from now on be read by :meth:`compile`. What is imported already
+        gets its functions replaced. Call ``remove()`` of what is returned in the end."""
         for module, names in self.names.items():
             loaded = sys.modules.get(module)
             if module == "__main__" or loaded is None:

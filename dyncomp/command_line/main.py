@@ -97,7 +97,7 @@ def _measurements(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "--setup",
         default="",
         metavar="CODE",
-        help="for module:function: makes `args`, a tuple (and `kwargs`)",
+        help="for module:function: makes `args`, a tuple",
     )
     command.add_argument("--seconds", type=float, default=2.0, help="how long to time each function (2)")
     command.add_argument("target", help="module:function, or a script whose first calls are timed")

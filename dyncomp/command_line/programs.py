@@ -21,11 +21,14 @@ from .answers import Answer, text_table
 from .functions import Wanted
 from .script import Ended, NoScript, end_by_interrupt, run_script
 
+_NOTHING = "no compiled function was called: decorate one with @dyncomp.compile, or name it by --compile"
+
 
 @dataclass
 class FunctionRow:
-    """What became of one function. ``calls`` found compiled code, which the first did not; ``forms``: how many of these there are,
-    continuations after graph breaks and bodies of loops included; ``plain``: why parts of it are plain Python."""
+    """What became of one function. ``calls`` found compiled code, which the first did not; ``forms``: how
+    many of it there are, continuations after graph breaks and bodies of loops included; ``plain``: why parts of it
+    are plain Python."""
 
     name: str
     where: str
@@ -82,7 +85,7 @@ def explain(options: argparse.Namespace) -> int:
     if not reports:
         lines += [
             "",
-            "no compiled function was called: decorate one with @dyncomp.compile, or name it by --compile",
+            _NOTHING,
         ]
     facts: dict[str, object] = {"status": ended.status, "functions": [_facts(report) for report in reports]}
     if options.html:
@@ -163,9 +166,7 @@ def rows_of(configs: Sequence[CaptureConfig]) -> list[FunctionRow]:
 
 def _table(rows: Sequence[FunctionRow]) -> list[str]:
     if not rows:
-        return [
-            "no compiled function was called: decorate one with @dyncomp.compile, or name it by --compile"
-        ]
+        return [_NOTHING]
     cells = [["function", "hits", "forms", "graphs", "breaks", "compile s", "where"]]
     for row in rows:
         numbers = [row.calls, row.forms, row.graphs, row.breaks]

@@ -39,8 +39,8 @@ class Times:
 
 
 def compare(function: Callable[..., object], arguments: Arguments, name: str, budget: float) -> Times:
-    """Time ``function`` and its compiled form for about ``budget`` seconds. Each call gets a fresh copy of the
-    arguments, which is not timed. What a call raises is raised."""
+    """Time ``function`` and its compiled form for about ``budget`` seconds. Each call gets a fresh copy of
+    the arguments, which is not timed. What a call raises is raised."""
     compiled = api.compile(function)
     graphs = api.stats()["graphs"]
     expected, plain = _timed(function, arguments)
@@ -81,7 +81,7 @@ def _timed(function: Callable[..., object], arguments: Arguments) -> tuple[objec
 
 
 def _same(expected: object, found: object) -> tuple[bool, float]:
-    """Whether two results are of one type and shape and as near as rounding allows; how far they are apart."""
+    """Whether two results are of one type and shape and as near as rounding allows; how far they differ."""
     if isinstance(expected, (list, tuple)) and type(expected) is type(found):
         assert isinstance(found, (list, tuple))
         pairs = [_same(a, b) for a, b in zip(expected, found)]
