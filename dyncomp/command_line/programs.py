@@ -27,8 +27,8 @@ _NOTHING = "no compiled function was called: decorate one with @dyncomp.compile,
 @dataclass
 class FunctionRow:
     """What became of one function. ``calls`` found compiled code, which the first did not; ``forms``: how
-    many of it there are, continuations after graph breaks and bodies of loops included; ``plain``: why parts of it
-    are plain Python."""
+    many of it there are, continuations after graph breaks and bodies of loops included; ``plain``: why parts
+    of it are plain Python."""
 
     name: str
     where: str
