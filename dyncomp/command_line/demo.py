@@ -89,7 +89,7 @@ def demo(options: argparse.Namespace) -> int:
     print(
         f"\nMedians of calls made in turn, on {runtime.num_threads()} threads; NumPy uses one, but for "
         "products of matrices.\nThe first call compiles, or loads what an earlier run left on disk. Try "
-        "your own program: `dyncomp run --table\nscript.py` runs it and says what is compiled of what you decorate "
-        "with @dyncomp.compile, or name by --compile."
+        "your own program: `dyncomp run --table\nscript.py` runs it and says what is compiled of what you "
+        "decorate with @dyncomp.compile, or name by --compile."
     )
     return 0 if good else 1
