@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +23,8 @@ from .catalog import LIBRARY, PROGRAMS, Program, installed, select
 from .runner import Outcome, run
 
 EXPLAINED = "heat"
+REPORT = Path("build") / "demo-report.txt"
+SECONDS_EACH = 4  # of a program, on two busy cores, compiling included
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -32,7 +35,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--quick", action="store_true", help="small inputs: checks results, times say nothing"
     )
     parser.add_argument("--budget", type=float, default=0.3, help="seconds of repeats per program and engine")
-    parser.add_argument("--explain", default=EXPLAINED, help="program to explain at the end, or 'none'")
+    parser.add_argument("--explain", default=EXPLAINED, help="program to write a report on, or 'none'")
+    parser.add_argument("--report", type=Path, default=REPORT, help=f"where the report goes ({REPORT})")
     return parser.parse_args(arguments)
 
 
@@ -82,30 +86,47 @@ def table_of(outcomes: list[Outcome]) -> Table:
     return table
 
 
-def summarise(console: Console, outcomes: list[Outcome]) -> None:
+def summarise(console: Console, outcomes: list[Outcome], report: Path | None) -> None:
+    """What is wrong, and a paragraph on what the table says."""
     speed_ups = [o.speed_up for o in outcomes if o.speed_up > 0]
-    console.print(
-        f"Geometric mean of the speed-ups: {geometric_mean(speed_ups):.2f}x over {len(speed_ups)} programs; "
-        f"{sum(s < 0.9 for s in speed_ups)} below 0.9x. Times are the best of several calls, each on fresh "
-        "copies of its inputs;\n"
-        "compile s is what the first three calls took beyond that. Max error is relative to the largest "
-        "value of the array."
-    )
     for outcome in outcomes:
         if not outcome.graphs and not outcome.problems:
             console.print(f"{outcome.name}: nothing was compiled; the original function ran.", style="yellow")
     for outcome in outcomes:
         for problem in outcome.problems:
             console.print(f"{outcome.name}: {problem}", style="red", markup=False, highlight=False)
+    said = f"Graphs, loops and C++ of one of them are in {report}." if report is not None else ""
+    console.print(
+        f"Geometric mean of the speed-ups: {geometric_mean(speed_ups):.2f}x over {len(speed_ups)} programs; "
+        f"{sum(s < 0.9 for s in speed_ups)} below 0.9x. Times are the best of several calls, each on fresh "
+        "copies of its inputs; compile s is what the first three calls took beyond that. Max error is "
+        f"relative to the largest value of the array. {said}",
+        highlight=False,
+    )
 
 
-def explain(console: Console, program: Program, quick: bool) -> None:
-    """Print dyncomp's report on one program."""
+def explain(path: Path, program: Program, quick: bool) -> None:
+    """Write dyncomp's report on one program, with all intermediate forms, to a file."""
     import dyncomp
 
     dyncomp.reset()
-    console.rule(f"dyncomp.explain({program.differentiated or program.function})")
-    print(dyncomp.explain(program.compiled_from())(*program.make_inputs(quick)))
+    report = dyncomp.explain(program.compiled_from(), verbose=True)(*program.make_inputs(quick))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{program.name}: {program.module}.{program.function}\n\n{report}\n", encoding="utf-8")
+
+
+def announce(console: Console, count: int, options: argparse.Namespace) -> None:
+    """Say how long it takes."""
+    if options.quick:
+        console.print(f"{count} programs on small inputs: about {max(count, 5)} seconds.", highlight=False)
+        return
+    seconds = count * SECONDS_EACH
+    long = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds} seconds"
+    console.print(
+        f"{count} programs, each with NumPy and compiled: about {long} (NAME ... runs some, --quick all on "
+        "small inputs).",
+        highlight=False,
+    )
 
 
 def _cache_of_its_own() -> None:
@@ -133,6 +154,7 @@ def main(arguments: list[str]) -> int:
     except KeyError as error:
         console.print(error.args[0], style="red")
         return 2
+    announce(console, len([p for p in programs if installed(p)]), options)
     outcomes = []
     for program in programs:
         if not installed(program):
@@ -142,11 +164,13 @@ def main(arguments: list[str]) -> int:
             outcome = run(program, options.quick, options.budget)
         outcomes.append(outcome)
         console.print(f"{program.name:20}{outcome.speed_up:8.2f}x  {outcome.verdict}", highlight=False)
-    console.print(table_of(outcomes))
-    summarise(console, outcomes)
     explained = [program for program in programs if program.name == options.explain]
+    report: Path | None = None
     if explained and installed(explained[0]):
-        explain(console, explained[0], options.quick)
+        report = options.report
+        explain(options.report, explained[0], options.quick)
+    console.print(table_of(outcomes))
+    summarise(console, outcomes, report)
     return 1 if any(outcome.verdict != "right" for outcome in outcomes) else 0
 
 

@@ -4,6 +4,7 @@ fast = dyncomp.compile(f)          # or as a decorator
 print(dyncomp.explain(f)(x, y))    # graphs, graph breaks, guards, kernels
 """
 
+import importlib
 import os as _os
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
     from .minifier.minify import Minified, minify
+    from .profiling import profile
     from .tracing.function import GraphFunction, symbolic_trace, wrap_graph
 
 __version__ = "0.1.0"
@@ -80,6 +82,7 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "minify",
+    "profile",
     "register_tree",
     "reset",
     "set_stance",
@@ -99,31 +102,21 @@ if _os.environ.get("DYNCOMP_REPRO"):
     _install(_os.environ)
 
 
+# What is imported when it is first asked for, and from where.
+_LATER = {
+    **dict.fromkeys(("Exported", "export"), "archives.export"),
+    "load": "archives.load",
+    **dict.fromkeys(("Minified", "minify"), "minifier.minify"),
+    **dict.fromkeys(("GraphFunction", "symbolic_trace", "wrap_graph"), "tracing"),
+    "profile": "profiling",
+    **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "notebooks"),
+    **dict.fromkeys(("checkpoint", "custom_vjp", "grad", "hessian", "jacobian", "jvp"), "autodiff"),
+    **dict.fromkeys(("register_tree", "stop_gradient", "value_and_grad", "vjp", "vmap"), "autodiff"),
+}
+
+
 def __getattr__(name: str) -> object:
-    """Derivatives, exports and IPython's extension, which are imported when they are first asked for."""
-    """What is imported when it is first asked for: derivatives, exports, graphs as objects."""
-    if name == "load":
-        from .archives.load import load
-
-        return globals().setdefault(name, load)
-    if name in ("Minified", "minify"):
-        from .minifier import minify as minifying
-
-        return globals().setdefault(name, getattr(minifying, name))
-    if name in ("Exported", "export"):
-        from .archives import export as exporting
-
-        return globals().setdefault(name, getattr(exporting, name))
-    if name in ("load_ipython_extension", "unload_ipython_extension"):
-        from . import notebooks
-
-        return globals().setdefault(name, getattr(notebooks, name))
-    if name in ("GraphFunction", "symbolic_trace", "wrap_graph"):
-        from . import tracing
-
-        return globals().setdefault(name, getattr(tracing, name))
-    if name in __all__:
-        from . import autodiff
-
-        return globals().setdefault(name, getattr(autodiff, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_LATER[name]}")
+    return globals().setdefault(name, getattr(module, name))

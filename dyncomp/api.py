@@ -47,6 +47,8 @@ class _Session:
         self.compile_graph: Callable[..., Any] = pipeline.run_pipeline
         self.verify = 0
         self.reproduce: Reproduce | None = None
+        # where somebody wants to report on all of them: those that would be gone by then, too
+        self.kept: list[CaptureConfig] | None = None
         self._frontends: dict[str, Frontend] = {}
         self._listed: tuple[Frontend, ...] = ()
 
@@ -94,6 +96,8 @@ class _Session:
         config.make_native = native_maker(options)
         config.stored = EntryStore(options) if may_store(options) else None
         self.configs.add(config)
+        if self.kept is not None:
+            self.kept.append(config)
         return config
 
 

@@ -41,6 +41,7 @@ from .options import Options
 from .prims.opdef import OpDef
 from .report.dump import Dump
 from .signals import is_from_handler
+from .spans import span
 from .staging.cut import has_stages
 from .staging.run import StagedGraph
 
@@ -127,7 +128,8 @@ def run_passes(
     NOTED.errors = 0
     for step in PASSES:
         start = time.perf_counter()
-        graph = step.run(graph, table)
+        with span("pass", step.name):
+            graph = step.run(graph, table)
         if options.debug_verify:
             _verify_after(step.name, graph, table)
         if on_pass is not None:
@@ -249,7 +251,8 @@ class Stages:
 
 def _timed(compiled: Compiled, name: str, run: Callable[[], Any]) -> Any:
     start = time.perf_counter()
-    result = run()
+    with span("pass", name):
+        result = run()
     compiled.seconds[name] = time.perf_counter() - start
     return result
 

@@ -42,6 +42,7 @@ LEAVES = (
     "symbolic",
     "runtime",
     "signals",
+    "spans",
     "trusted",
 )
 _PARTS = "_dynamo|_inductor|_functorch|_decomp|_refs|_prims|_subclasses"

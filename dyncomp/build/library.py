@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime import _launch
+from ..spans import span
 
-ABI_VERSION = 11
+ABI_VERSION = 12
 if ABI_VERSION != _launch.ABI_VERSION:
     raise ImportError(
         f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "
@@ -31,7 +32,8 @@ class Library:
         load_vector_math()
         name = str(path) if file is None or not _has_proc() else _name_of(file)
         try:
-            self._handle = _load(name)
+            with span("disk", "load kernels"):
+                self._handle = _load(name)
         except OSError as error:
             raise OSError(error.errno, str(error).replace(name, str(path))) from None
 

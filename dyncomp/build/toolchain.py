@@ -22,6 +22,7 @@ from dyncomp.build.compilers import identity
 from dyncomp.dataclass import dataclass
 from dyncomp.errors import RejectedCode, ToolchainError
 from dyncomp.notices import setup_error
+from dyncomp.spans import span
 
 _NO_MMX = ("-mno-mmx",) if platform.machine() in ("x86_64", "AMD64") else ()
 # Chosen by measurement: -O2 equals -O3 within 2% here; without headers and libraries one file takes ~40 ms.
@@ -236,7 +237,8 @@ class Toolchain:
         if (self.compiler, self.fingerprint) in _HANGING:
             self._check()
         try:
-            found = runner.run(commands, when_slow=self._check)
+            with span("build", os.path.basename(self.compiler)):
+                found = runner.run(commands, when_slow=self._check)
         except subprocess.TimeoutExpired as error:
             raise ToolchainError(
                 f"{self.compiler} ran for more than {_COMPILE_SECONDS:.0f} s on {source}"

@@ -19,6 +19,7 @@ from ..frontends.base import memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from ..hook import _hook
 from ..hook.errstate import raises_floating_point_errors
+from ..spans import span
 from . import handlers, machine
 from .arrays.overlaps import refuse_overlaps
 from .breaks import Break, BreakRecord, Skip
@@ -77,8 +78,9 @@ class _Attempt:
 
 def on_miss(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
+    code = function.__code__
     try:
-        with few_collections():
+        with few_collections(), span("compile", code.co_qualname, str(location(code))):
             return _new_entry(function, args, config)
     except BaseException as error:
         entry = raising_entry(function, error, config)
@@ -96,7 +98,10 @@ def _new_entry(
     if isinstance(decision, Plain):
         return _left_plain(code, config, decision)
     if config.stored is not None:
-        found = config.stored.find(function, args, config)
+        with span("disk", f"look for {code.co_qualname} on disk", str(location(code))) as looking:
+            found = config.stored.find(function, args, config)
+            if found is not None:
+                looking.name = f"load {code.co_qualname} from disk"
         if found is not None:
             return _use(found, code, config, decision.missed)
     attempt = _Attempt()
@@ -144,7 +149,8 @@ def _try_to_capture(
     note_kept(code, config, entry, record)
     config.records.add_entry(record)
     if config.stored is not None and attempt.tracer is not None and attempt.tracer.may_be_stored:
-        config.stored.keep(captured, config)
+        with span("disk", f"keep {code.co_qualname} on disk", str(location(code))):
+            config.stored.keep(captured, config)
     return entry
 
 
@@ -202,7 +208,8 @@ def _capture(
             frame = root_frame(tracer, code, args, function)
             if config.function_of(code) is code and not config.is_loop_body(code):
                 frame_readers.refuse_root(tracer, function, args)
-            end = machine.run_root(tracer, frame)
+            with span("capture", code.co_qualname, str(location(code))):
+                end = machine.run_root(tracer, frame)
             captured = _finish(tracer, end, function, args)
             captured.record.restarts = restarts
             captured.record.executed = executed + tracer.instructions

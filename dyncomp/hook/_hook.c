@@ -374,6 +374,9 @@ static PyMethodDef functions[] = {
     {"clear", clear, METH_VARARGS, "clear(code, config=None)"},
     {"clear_all", clear_all, METH_NOARGS, "clear_all()"},
     {"stats", stats, METH_NOARGS, "stats() -> dict of counters"},
+    {"spans_begin", spans_begin, METH_O, "spans_begin(limit): record calls from now on, at most so many"},
+    {"spans_end", spans_end, METH_NOARGS, "record no more"},
+    {"spans_take", spans_take, METH_NOARGS, "what was recorded, and how many there was no room for"},
     {"reset_stats", reset_stats, METH_NOARGS, "reset_stats()"},
     {"attr_kind", attr_kind, METH_VARARGS, "attr_kind(obj, name) -> str"},
     {"hook_installed", hook_installed, METH_NOARGS, "hook_installed() -> bool"},
@@ -433,7 +436,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in hook/__init__.py too. */
-#define INTERFACE_VERSION 9
+#define INTERFACE_VERSION 10
 
 static int
 module_exec(PyObject *module)

@@ -250,6 +250,19 @@ def stats() -> dict[str, int]:
     entry whose own guards failed), fallbacks (original ran), patched, vectorcalled, deep."""
 
 def reset_stats() -> None: ...
+def spans_begin(limit: int, /) -> None:
+    """Record calls of compiled functions, look-ups of guards and runs of compiled loops from now on, at most
+    so many until they are taken."""
+
+def spans_end() -> None:
+    """Record no more."""
+
+def spans_take() -> tuple[list[tuple[int, Any, Any, bool, int, int, int, int]], int]:
+    """What was recorded since it was last taken: kind (0 call, 1 guards, 2 loop), code object or gate, code
+    object of the program and whether the former is only a piece of it, native thread id, beginning and end
+    (nanoseconds of CLOCK_MONOTONIC), and a detail (whether the call returned, the guards held). And how many
+    there was no room for."""
+
 def attr_kind(obj: Any, name: str) -> str:
     """How ``obj.name`` would be found, without running user code.
 

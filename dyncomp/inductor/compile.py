@@ -20,6 +20,7 @@ from ..frontends.base import ArrayOwner
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
+from ..spans import span
 from ..symbolic.integers import ShapeEnv, hint
 from .fusion.chain import fuse_chains
 from .fusion.epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
@@ -147,7 +148,8 @@ class _Timer:
     def __call__(self, name: str, run: Callable[[], T]) -> T:
         start = time.perf_counter()
         try:
-            return run()
+            with span("inductor", name):
+                return run()
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 

@@ -104,12 +104,26 @@ class ArenaSlot:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What profiles say of one kernel, product or routine of a step. ``kind``: ``"kernel"``, ``"product"`` or
+    ``"library"``; ``origin``: the user's functions and lines; ``bytes`` that it reads and writes, ``None``
+    where that depends on the call."""
+
+    name: str
+    kind: str
+    origin: tuple[str, ...] = ()
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class KernelStep:
-    """Run the library's function ``symbol``. ``last_read``: inputs that no later step reads, and no result
-    is a view of; a caller that hands them over (``CompiledGraph.consume``) has them released then."""
+    """Run the library's function ``symbol``, which has these ``parts``. ``last_read``: inputs that no later
+    step reads, and no result is a view of; a caller that hands them over (``CompiledGraph.consume``) has them
+    released then."""
 
     symbol: str = "run"
     last_read: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +146,7 @@ class PyCallStep:
     func: Callable[..., Any] | str
     inputs: tuple[BufferRef, ...]
     outputs: tuple[BufferRef, ...]
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +293,7 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
             len(plan.steps) if plan.first_write is None else plan.first_write,
             bool(getattr(plan.on_status, "saves", False)),
             int(getattr(plan.on_status, "always", 0)),
+            _labels(plan),
         )
     )
 
@@ -330,6 +346,28 @@ def _step(step: Step, library: Library | None) -> tuple[Any, ...]:
         return (_address(library, step.symbol), step.last_read)
     func = resolve_name(step.func) if isinstance(step.func, str) else step.func
     return (func, tuple(_buffer(ref) for ref in step.inputs), tuple(_buffer(ref) for ref in step.outputs))
+
+
+def _labels(plan: LaunchPlan) -> tuple[Any, ...]:
+    """What spans of the graph and its parts are called, and how many parts each step has."""
+    parts = [parts_of(step) for step in plan.steps]
+    flat = tuple(part for of_step in parts for part in of_step)
+    names = (f"dyncomp {plan.name}", *(f"dyncomp {part.name}" for part in flat))
+    return ((names, (plan.name, flat)), tuple(map(len, parts)))
+
+
+def parts_of(step: Step) -> tuple[Part, ...]:
+    """The parts of a step, at least one."""
+    if isinstance(step, KernelStep):
+        return step.parts or (Part(step.symbol, "kernel"),)
+    return (step.part or Part(_name_of(step.func), "library"),)
+
+
+def _name_of(func: Callable[..., Any] | str) -> str:
+    if isinstance(func, str):
+        return func.rpartition(":")[2]
+    function = func.func if isinstance(func, functools.partial) else func
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _result(result: Result) -> tuple[Any, ...]:

@@ -33,6 +33,7 @@ from .launch import (
     LaunchPlan,
     OutputResult,
     OutputSlot,
+    Part,
     PyCallStep,
     Result,
     Size,
@@ -49,6 +50,7 @@ from .lowering.kinds import Lowering, output_strides
 from .lowering.matrix_routines import matrix_routine
 from .lowering.values import Storage, Value, place_of, storage_of
 from .memory import MemoryPlan
+from .parts import calls_of, part_of, routine_part
 from .schedule import (
     CallBlas,
     CallChain,
@@ -120,6 +122,7 @@ class Planner:
     segments: list[Segment] = field(default_factory=list)
     steps: list[PlanStep] = field(default_factory=list)
     current: list[Step] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)  # of them
     work_ns: float = 0.0
     first_write: int | None = None
     spared: list[int] = field(default_factory=list)
@@ -171,6 +174,9 @@ class Planner:
             # what came before is looked at before it
             self._close_segment()
             self.first_write = len(self.steps)
+        if isinstance(item, LibraryCall) and item.kind != "blas":
+            self._extern(item)
+            return
         if isinstance(item, Emitted):
             self._launch(item)
         elif isinstance(item, FusedProduct):
@@ -181,10 +187,9 @@ class Planner:
             self.current.append(self._row_group(item))
         elif isinstance(item, Chained):
             self.current.append(self._chain(item))
-        elif item.kind == "blas":
-            self.current.append(self._blas(item))
         else:
-            self._extern(item)
+            self.current.append(self._blas(item))
+        self.parts.append(part_of(self.current[-1], calls_of(item)))
 
     def _writes_input(self, item: Item) -> bool:
         mutated = self.lowering.mutated
@@ -384,7 +389,8 @@ class Planner:
             function = functools.partial(value.row.ref, **value.params)
         inputs = tuple(self._reference(v) for v in call.operands)
         outputs = tuple(self._reference(v) for v in call.results)
-        return PyCallStep(function, inputs, outputs)
+        part = routine_part(call)
+        return PyCallStep(function, inputs, outputs, part)
 
     def _reference(self, value: Value) -> BufferRef:
         place = place_of(value)
@@ -397,9 +403,10 @@ class Planner:
             return
         symbol = "run" if not self.segments else f"run{len(self.segments)}"
         self.segments.append(Segment(symbol, tuple(self.current)))
-        self.steps.append(KernelStep(symbol, tuple(self.spared)))
+        self.steps.append(KernelStep(symbol, tuple(self.spared), tuple(self.parts)))
         self.spared = []
         self.current = []
+        self.parts = []
 
     # -- the launch plan ----------------------------------------------------------------------
     def _plan(self) -> LaunchPlan:

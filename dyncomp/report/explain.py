@@ -373,6 +373,14 @@ def _compiled_again(f: object) -> tuple[Callable[..., Any], CaptureConfig] | Non
     return found[1]() if found is not None and found[0] is f else None
 
 
+def explanation_of(config: CaptureConfig) -> Explanation:
+    """What became of all calls so far under a configuration: a report without a result."""
+    records = config.records
+    plain = [*records.skipped, *records.waiting.values(), *resting(config)]
+    loops = tuple(records.native_loops)
+    return Explanation(None, list(records.entries), plain, native_loops=loops, tape=tuple(records.tapes))
+
+
 def explain(f: Callable[..., Any], verbose: bool = False, **settings: Any) -> Callable[..., Explanation]:
     """A function that runs ``f`` once, compiled afresh with ``settings`` (as for ``compile``), and returns
     an :class:`Explanation` of what happened, which prints at most

@@ -125,5 +125,20 @@ def transform_rows(ufunc: Any, x: Any, factor: float, out: Any, axis: int) -> No
 def matrix_product(name: str | None, letter: str, /, *numbers: Any) -> None:
     """Multiply at addresses, for tests and measurements (``module.cpp`` says what the numbers are)."""
 
+def spans_begin(limit: int, /) -> None:
+    """Record calls of graphs from now on, at most so many until they are taken."""
+
+def spans_end() -> None:
+    """Record no more."""
+
+def spans_take() -> tuple[list[tuple[tuple[Any, ...], int, int, int, tuple[tuple[int, int, int], ...]]], int]:
+    """What was recorded since it was last taken: labels of the graph, native thread id, when it began and
+    ended (nanoseconds of CLOCK_MONOTONIC), and for each part of it that ran its number, beginning and end.
+    And how many calls there was no room for."""
+
+def use_ranges(type: Any, address: int, /) -> None:
+    """Run each graph, and each part of it, in a block ``with type(label):`` while the function at ``address``
+    (``bool()``) says of the calling thread that it is watched; 0: never."""
+
 def parallel_for(body: Callable[[int, int, int], None], n: int, grain: int) -> None:
     """For tests: run a Python body(lo, hi, tid) over the pool."""

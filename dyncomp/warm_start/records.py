@@ -28,7 +28,14 @@ _CLASSES: tuple[type, ...] = (
     *(source.TypeAttrSource, source.InstanceDictSource, source.ItemSource, source.DictKeySource),
     *(source.DictValueSource, source.TypeSource, source.CellContentsSource, source.ReferentSource),
     *(launch.LaunchPlan, launch.SizeRef, launch.InputSlot, launch.SymbolSlot, launch.OutputSlot),
-    *(launch.ArenaSlot, launch.KernelStep, launch.BufferRef, launch.PyCallStep, launch.OutputResult),
+    *(
+        launch.ArenaSlot,
+        launch.KernelStep,
+        launch.Part,
+        launch.BufferRef,
+        launch.PyCallStep,
+        launch.OutputResult,
+    ),
     *(ArrayType, Callee, Device, Literal, OutputView, SymbolBinding),
     *(launch.InputResult, launch.ViewOutput, launch.ConstantResult),
 )

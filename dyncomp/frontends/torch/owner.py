@@ -11,6 +11,7 @@ from ... import dtypes
 from ..base import ArrayOwner, Autograd
 from .devices import LIBRARY
 from .library import torch
+from .profiling import show_graphs
 from .routines import ON_ARRAYS, TO_TENSORS
 from .tensor_memory import use_direct_views
 from .training import function, spent
@@ -87,6 +88,7 @@ def _wrote(tensors: Sequence[Any]) -> None:
 
 
 use_direct_views()
+show_graphs()
 
 OWNER = ArrayOwner(
     torch.Tensor,

@@ -233,7 +233,7 @@ dispatch_bound(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, CodeCa
                PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Hit hit;
-    int found = cache_lookup(cache, env, &hit);
+    int found = __builtin_expect(spans_on, 0) ? span_lookup(cache, env, &hit) : cache_lookup(cache, env, &hit);
     if (found == 0) {
         found = cache_miss(cache, on_miss_of(self), func, env, &hit);
     }
@@ -276,6 +276,7 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (is_profiled(tstate)) {
         profile_watch(tstate);
     }
+    int64_t start = span_start();
     /* what runs may drop the last reference to us, or give us another function */
     Py_INCREF(self);
     PyFunctionObject *func = (PyFunctionObject *)Py_NewRef((PyObject *)self->func);
@@ -294,6 +295,9 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
                         .builtins = func->func_builtins, .closure = func->func_closure};
         result = dispatch_bound(self, ts, func, cache, &env, args, nargsf, kwnames);
         bound_release(&bound);
+    }
+    if (start != 0) {
+        span_record(SPAN_CALL, cache == NULL ? func->func_code : (PyObject *)cache->code, start, result != NULL);
     }
     Py_XDECREF(cache);
     Py_DECREF(func);

@@ -314,7 +314,9 @@ look_up(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
     int found = can_finish((int)env.nargs) ? should_capture(frame, code, config, extra) : 0;
     if (found > 0) {
         cache = find_cache(code, config, extra);
-        found = cache == NULL ? -1 : cache->skip ? 0 : cache_lookup(cache, &env, &hit);
+        found = cache == NULL ? -1 : cache->skip ? 0
+            : __builtin_expect(spans_on, 0)              ? span_lookup(cache, &env, &hit)
+                                                         : cache_lookup(cache, &env, &hit);
         if (found == 0 && !cache->skip) {
             found = miss(frame, cache, config, &env, &hit);
         }
@@ -335,6 +337,17 @@ look_up(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
     }
     counters.fallbacks++;
     return evaluate_marked(tstate, ts, frame, code_extra(code));
+}
+
+static PyObject *
+look_up_recorded(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
+{
+    int64_t start = span_start();
+    PyObject *code = Py_NewRef((PyObject *)frame_code(frame));
+    PyObject *result = look_up(tstate, ts, frame, extra);
+    span_record(SPAN_CALL, code, start, result != NULL);
+    Py_DECREF(code);
+    return result;
 }
 
 PyObject *
@@ -375,7 +388,7 @@ hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
         || (covered && is_inside_foreign(tstate))) {
         return evaluate(tstate, ts, frame, 0, false);
     }
-    return look_up(tstate, ts, frame, extra);
+    return __builtin_expect(spans_on, 0) ? look_up_recorded(tstate, ts, frame, extra) : look_up(tstate, ts, frame, extra);
 }
 
 int

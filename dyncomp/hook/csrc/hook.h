@@ -262,6 +262,22 @@ PyObject *entry_call_target(Hit *hit, const GuardEnv *env);
 /* Ask on_miss for an entry and test it: 1 hit, 0 run the original, -1 exception. */
 int cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, Hit *hit);
 
+/* -- spans.c: when calls, guards and loops began and ended --------------------------------------- */
+enum { SPAN_CALL, SPAN_GUARDS, SPAN_LOOP };
+extern int spans_on; /* somebody profiles; read and written under the GIL */
+/* What began at `start` ends now. Runs no Python, and leaves an exception that is set as it is. */
+void span_record(int kind, PyObject *subject, int64_t start, int detail);
+/* cache_lookup, recorded. */
+int span_lookup(CodeCache *cache, const GuardEnv *env, Hit *hit);
+PyObject *spans_begin(PyObject *module, PyObject *limit);
+PyObject *spans_end(PyObject *module, PyObject *unused);
+PyObject *spans_take(PyObject *module, PyObject *unused);
+static inline int64_t
+span_start(void)
+{
+    return __builtin_expect(spans_on, 0) ? clock_ns(CLOCK_MONOTONIC) : 0;
+}
+
 /* -- profile.c: what profilers see ------------------------------------------------------------- */
 enum { LEGACY = 6, NUM_PROFILERS = 7 }; /* sys.setprofile(); before it the tools of sys.monitoring */
 extern PyTypeObject Relay_Type;

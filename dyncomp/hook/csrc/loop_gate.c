@@ -187,7 +187,11 @@ follow(LoopGate *self, LoopPlan *plan, PyObject *values)
         }
         else {
             memset(words + plan->words, 0, (size_t)plan->words * sizeof(Word));
+            int64_t start = span_start();
             plan->function(words, words + plan->words);
+            if (start != 0) {
+                span_record(SPAN_LOOP, (PyObject *)self, start, 1);
+            }
             self->runs++;
             found = leave(self, plan, values, words, words + plan->words);
             PyObject *type, *value, *traceback; /* arrays may die of this */

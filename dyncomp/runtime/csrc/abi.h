@@ -54,10 +54,12 @@
  *          `rows` + k * `row_step` / matrices); 1, matrix = a b; 2, c = matrix b; 3, c = transposed matrix times b,
  *          summed over all rows. Without a `matrix` (-1) 2 and 3 read a. Some step is a 1: all matrices have the sizes
  *          and batches of its result. Neither `done` nor what is made or left out of operands is looked at.
+ * timed, next_step: while `timed` is not 0 (read once, relaxed) an exported function calls next_step between two of its
+ *          steps, so that profiles know when each began (spans.h).
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 11
+#define DYNCOMP_ABI_VERSION 12
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -119,6 +121,8 @@ struct Runtime {
   int (*rows_f32)(const struct RowStep* steps, i64 count, i64 matrices);
   int (*rows_f64)(const struct RowStep* steps, i64 count, i64 matrices);
   int (*gemm_bf16)(const struct Gemm*);
+  int timed;
+  void (*next_step)(void);
 };
 /* END */
 typedef struct Runtime Runtime;

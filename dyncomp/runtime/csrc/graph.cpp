@@ -10,6 +10,7 @@
 #include "graph.h"
 #include "memory.h"
 #include "pool.h"
+#include "spans.h"
 #include "watched.h"
 
 namespace dyncomp {
@@ -196,7 +197,10 @@ bool run_steps(CompiledGraph* self, Frame& frame) {
   const Plan& plan = *frame.plan;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (frame.watched && i == plan.first_write && !frame.watched->before_writes(frame, self->saves)) return false;
-    if (!run_step(frame, plan.steps[i])) return false;
+    if (frame.span) frame.span->begin(plan.steps[i].first_label);
+    const bool ran = run_step(frame, plan.steps[i]);
+    if (frame.span) frame.span->end();
+    if (!ran) return false;
     if (!frame.owned) continue;
     for (const int index : plan.steps[i].last_read) Py_CLEAR(frame.owned[index]);
   }
@@ -232,10 +236,11 @@ PyObject* run_frame(CompiledGraph* self, Frame& frame) {
   return collect_results(frame);
 }
 
-/* The arguments, and whether the call may give them up. */
+/* The arguments, whether the call may give them up, and what records it, or NULL. */
 struct Arguments {
   PyObject** values;
   bool owned;
+  CallSpan* span;
 };
 
 PyObject* run_in(CompiledGraph* self, Arguments args, char* memory, TensorFacts* facts) {
@@ -246,6 +251,7 @@ PyObject* run_in(CompiledGraph* self, Arguments args, char* memory, TensorFacts*
   frame.arena = nullptr;
   frame.facts = facts;
   frame.watched = nullptr;
+  frame.span = args.span;
   lay_out_frame(*self->plan, memory, &frame);
   PyObject* result;
   if (self->plan->on_status) {
@@ -286,12 +292,21 @@ bool check_count(CompiledGraph* self, size_t count) {
   return false;
 }
 
+__attribute__((noinline)) PyObject* run_recorded(CompiledGraph* self, Arguments args, int wanted) {
+  CallSpan span(self->plan->labels, wanted);
+  args.span = &span;
+  return run_on_heap(self, args);
+}
+
 PyObject* run_graph(CompiledGraph* self, Arguments args) {
   PyObject* const object = reinterpret_cast<PyObject*>(self);
   /* The plan, and with it everything the call uses, stays even if the call drops the last reference. */
   Py_INCREF(object);
+  const int wanted = spans_wanted();
   PyObject* result;
-  if (self->frame_bytes <= kStackFrame) {
+  if (__builtin_expect(wanted, 0)) {
+    result = run_recorded(self, args, wanted);
+  } else if (self->frame_bytes <= kStackFrame) {
     alignas(16) char memory[kStackFrame];
     result = run_with_memory(self, args, memory);
   } else {
@@ -305,7 +320,7 @@ PyObject* graph_vectorcall(PyObject* object, PyObject* const* args, size_t nargs
   CompiledGraph* self = reinterpret_cast<CompiledGraph*>(object);
   const bool named = kwnames && PyTuple_GET_SIZE(kwnames);
   if (!check_count(self, named ? SIZE_MAX : static_cast<size_t>(PyVectorcall_NARGS(nargsf)))) return nullptr;
-  return run_graph(self, {const_cast<PyObject**>(args), false});
+  return run_graph(self, {const_cast<PyObject**>(args), false, nullptr});
 }
 
 /* A call with the arguments of a list, which is emptied: what nothing else holds goes after the last step that reads
@@ -322,7 +337,7 @@ PyObject* graph_consume(PyObject* object, PyObject* list) {
     std::vector<PyObject*> values(count);
     for (size_t i = 0; i < count; ++i) values[i] = Py_NewRef(PyList_GET_ITEM(list, static_cast<Py_ssize_t>(i)));
     PyObject* result = nullptr;
-    if (PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) == 0) result = run_graph(self, {values.data(), true});
+    if (PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) == 0) result = run_graph(self, {values.data(), true, nullptr});
     for (PyObject* value : values) Py_XDECREF(value);
     return result;
   } catch (const std::bad_alloc&) {

@@ -11,6 +11,7 @@
 
 namespace dyncomp {
 
+class CallSpan;
 class Watched;
 
 /* A size fixed in the plan, or entry `value` of what the sizes function wrote. */
@@ -81,6 +82,7 @@ struct Step {
   PyObject* callable = nullptr;
   std::vector<BufferView> inputs;
   std::vector<BufferView> outputs;
+  i64 first_label = 0;        /* of its parts, in Plan.labels */
   std::vector<int> last_read; /* inputs that were handed over and are read by no later step */
 };
 
@@ -127,6 +129,7 @@ struct Plan {
   bool saves = false;            /* from the first call on */
   unsigned always = 0;           /* NumPy's flags of what was computed when the graph was compiled */
   TensorApi* tensors = nullptr; /* NULL: NumPy */
+  PyObject* labels = nullptr;   /* ((name of the graph, a name for each part of each step), more): spans.h */
 
   int buffer_count() const {
     return static_cast<int>(inputs.size() + outputs.size() + arena.size() + constants.size());
@@ -174,6 +177,7 @@ struct Frame {
   PyObject** lent;    /* per arena slot: the library's array whose memory stands in for it (owned) or NULL */
   TensorFacts* facts; /* per input, if the plan's arrays are tensors */
   Watched* watched; /* or NULL */
+  CallSpan* span;   /* where somebody profiles, or NULL */
 };
 
 /* False with ValueError set if a size from the sizes function is negative or overflows. */

@@ -14,6 +14,7 @@
 #include "mappings.h"
 #include "memory.h"
 #include "pool.h"
+#include "spans.h"
 #include "select.h"
 
 namespace {
@@ -247,6 +248,11 @@ PyMethodDef methods[] = {
      "use_direct_view(type, address, offset, tensors): read tensors by at::toDLPackNonOwning at this address, which is\n"
      "given what is at an offset of the object; the address of a function for `_hook.set_tensor_view`, or 0 where it\n"
      "does not give what DLPack's table does of these tensors."},
+    {"spans_begin", spans_begin, METH_O, "spans_begin(limit): record calls of graphs from now on, at most so many."},
+    {"spans_end", spans_end, METH_NOARGS, "Record no more."},
+    {"spans_take", spans_take, METH_NOARGS, "What was recorded since it was last taken, and how many there was no room for."},
+    {"use_ranges", use_ranges, METH_VARARGS,
+     "use_ranges(type, address): each graph and step within a `with type(name)` while the function there says so."},
     {"transform_rows", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(transform_rows)), METH_FASTCALL,
      "transform_rows(ufunc, x, factor, out, axis): one of NumPy's Fourier transforms along an axis, into out."},
     {nullptr, nullptr, 0, nullptr},

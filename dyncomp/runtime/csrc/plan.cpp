@@ -305,6 +305,21 @@ void parse_error(PyObject* spec, Plan& plan) {
   plan.errors.push_back({Py_NewRef(type), Py_NewRef(message)});
 }
 
+/* (labels, number of parts of each step) */
+void parse_labels(PyObject* spec, Plan& plan) {
+  PyObject* labels = item(spec, 0, "the labels");
+  PyObject* names = item(labels, 0, "the labels");
+  PyObject* counts = item(spec, 1, "the labels");
+  require(length(counts, "the labels") == static_cast<Py_ssize_t>(plan.steps.size()), "labels of other steps");
+  i64 first = 0;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    plan.steps[i].first_label = first;
+    first += index_below(PyTuple_GET_ITEM(counts, static_cast<Py_ssize_t>(i)), 1 << 20, "a step's labels");
+  }
+  require(length(names, "the labels") == first + 1, "the labels do not fit the steps");
+  plan.labels = Py_NewRef(labels);
+}
+
 template <class Parse>
 void each(PyObject* tuple, Plan& plan, const char* what, Parse parse) {
   const Py_ssize_t count = length(tuple, what);
@@ -313,9 +328,10 @@ void each(PyObject* tuple, Plan& plan, const char* what, Parse parse) {
 }
 
 /* (name, inputs, symbols, size_count, sizes address, outputs, arena, arena_bytes, constants, steps, results,
- *  errors, single, release_gil, owner, library or None, on_status or None, first_write, saves, always) */
+ *  errors, single, release_gil, owner, library or None, on_status or None, first_write, saves, always,
+ *  (labels, parts of each step)) */
 void parse_all(PyObject* spec, Plan& plan) {
-  require(length(spec, "not a tuple") == 20, "not a tuple of 20");
+  require(length(spec, "not a tuple") == 21, "not a tuple of 21");
   PyObject* name = PyTuple_GET_ITEM(spec, 0);
   require(PyUnicode_Check(name), "the name is not a string");
   const char* text = PyUnicode_AsUTF8(name);
@@ -347,6 +363,7 @@ void parse_all(PyObject* spec, Plan& plan) {
       index_below(PyTuple_GET_ITEM(spec, 17), static_cast<i64>(plan.steps.size()) + 1, "first_write"));
   plan.saves = truth(PyTuple_GET_ITEM(spec, 18), "saves");
   plan.always = static_cast<unsigned>(index_below(PyTuple_GET_ITEM(spec, 19), 16, "always"));
+  parse_labels(PyTuple_GET_ITEM(spec, 20), plan);
   if (on_status != Py_None) {
     require(!plan.tensors && PyCallable_Check(on_status), "on_status is not callable, or for tensors");
     plan.on_status = Py_NewRef(on_status);
@@ -391,6 +408,7 @@ void free_plan(Plan* plan) {
   }
   Py_CLEAR(plan->library);
   Py_CLEAR(plan->on_status);
+  Py_CLEAR(plan->labels);
   free_tensor_api(plan->tensors);
   delete plan;
 }
@@ -402,6 +420,7 @@ int traverse_plan(Plan* plan, visitproc visit, void* arg) {
   for (Error& error : plan->errors) Py_VISIT(error.type);
   Py_VISIT(plan->library);
   Py_VISIT(plan->on_status);
+  Py_VISIT(plan->labels);
   return traverse_tensor_api(plan->tensors, visit, arg);
 }
 

@@ -7,6 +7,7 @@
  * that hold a chunk.
  */
 #include "pool.h"
+#include "spans.h"
 
 #include "blas.h"
 #include "gemm/gemm.h"
@@ -27,7 +28,8 @@
 
 namespace dyncomp {
 
-Runtime runtime_table = {parallel_for, 1, {}, blas_serial, nullptr, nullptr, nullptr, nullptr};
+Runtime runtime_table = {parallel_for, 1,       {},      blas_serial, nullptr, nullptr, nullptr,
+                         nullptr,      nullptr, nullptr, nullptr,     0,       next_step};
 
 namespace {
 

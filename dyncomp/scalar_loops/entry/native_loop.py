@@ -17,6 +17,7 @@ import numpy as np
 from ...python_code.instr import CanonicalCode
 from ...python_code.loop_find import Loop
 from ...python_code.loops import UNBOUND
+from ...spans import span
 from ..analysis.blocks import (
     MOST_OF_SMALL,
     MOST_STEPS,
@@ -228,6 +229,7 @@ class NativeLoop:
         self._kept = sorted(read & set(names) - facts_of(code, loop.header).stored)
         self._is_fresh = makes_iterator(code, loop.header, namespace)
         line = code.instructions[loop.header].loc.line
+        self.where = f"{code.filename}:{line}"
         self.title = f"{code.qualname}, line {line} of {code.filename}"
         self._symbol = "".join(c if c.isascii() and c.isalnum() else "_" for c in code.name) + f"_{line}"
 
@@ -252,7 +254,8 @@ class NativeLoop:
         return Run(program, buffer, given, local, self.subject.constants, self._is_fresh, releases=False)
 
     def execute(self, run: Run) -> None:
-        run.call()
+        with span("loop", self.subject.code.qualname, self.where):
+            run.call()
 
     def results(self, run: Run) -> tuple[Any, ...] | None:
         """(place, stack…, locals…): the canonical instruction at which plain Python is to go on, the values
@@ -378,13 +381,19 @@ class NativeLoop:
                 self.subject.unrolls = False
 
     def _compile(self, key: Key) -> Program | None:
-        place, stack, kinds, known, order = key
+        kinds = key[2]
         programs = self._programs[key]
         if key in self._refusals or len(programs) >= MOST_PROGRAMS:
             self.problem = self._refusals.get(key, "functions and variables that it uses keep changing")
             return None
-        start = time.perf_counter()
         local = {self.names[k]: kind for k, kind in zip(self.read, kinds)}
+        with span("compile", f"loop of {self.subject.code.qualname}", self.where):
+            return self._made(key, local)
+
+    def _made(self, key: Key, local: dict[str, Kind]) -> Program | None:
+        place, stack, _, known, order = key
+        programs = self._programs[key]
+        start = time.perf_counter()
         try:
             rendered = self._rendered(place, stack, local, known, order)
         except TooLarge:

@@ -207,7 +207,11 @@ def _segment(unit: _Unit, segment: Segment, is_list: bool) -> str:
         f'extern "C" {kind} {segment.symbol}(void** buffers, const i64* s, const Runtime* rt, i64* error) {{'
     ]
     lines.append("  (void)rt;")
-    for step in segment.steps:
+    if len(segment.steps) > 1:
+        lines.append("  const int timed = __atomic_load_n(&rt->timed, __ATOMIC_RELAXED);")
+    for number, step in enumerate(segment.steps):
+        if number:
+            lines.append("  if (__builtin_expect(timed, 0)) rt->next_step();")
         assert not isinstance(step, Alternatives)
         lines += _launch(step, unit) if isinstance(step, LaunchKernel) else _product(step, unit)
     return "\n".join([*lines, "  return 0;", "}"]) + "\n"
