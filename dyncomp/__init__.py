@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
     from .minifier.minify import Minified, minify
-    from .profiling import profile
+    from .profiling.profile import profile
     from .tracing.function import GraphFunction, symbolic_trace, wrap_graph
 
 __version__ = "0.1.0"
@@ -108,7 +108,7 @@ _LATER = {
     "load": "archives.load",
     **dict.fromkeys(("Minified", "minify"), "minifier.minify"),
     **dict.fromkeys(("GraphFunction", "symbolic_trace", "wrap_graph"), "tracing"),
-    "profile": "profiling",
+    "profile": "profiling.profile",
     **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "notebooks"),
     **dict.fromkeys(("checkpoint", "custom_vjp", "grad", "hessian", "jacobian", "jvp"), "autodiff"),
     **dict.fromkeys(("register_tree", "stop_gradient", "value_and_grad", "vjp", "vmap"), "autodiff"),

@@ -44,7 +44,7 @@ def bench(options: argparse.Namespace) -> int:
     """0 if all were compiled and gave the same, 1 if not, 2 for wrong arguments."""
     try:
         if options.target.endswith(".py") or options.compile:
-            calls, status = _calls_in_script(options)
+            calls, status = calls_in_script(options)
         else:
             calls, status = [_named_call(options.target, options.setup)], 0
     except (ValueError, NoScript) as error:
@@ -96,7 +96,7 @@ def _named_call(target: str, setup: str) -> tuple[str, Callable[..., object], Ar
     return target, function, (args, kwargs)
 
 
-def _calls_in_script(
+def calls_in_script(
     options: argparse.Namespace,
 ) -> tuple[list[tuple[str, Callable[..., object], Arguments]], int]:
     """The first calls of the functions named, as the script makes them."""

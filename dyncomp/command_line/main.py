@@ -28,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--json", action="store_true", help="print one JSON object")
     _about_this_machine(commands, shared)
     _scripts(commands, shared)
+    _minifier(commands, shared)
     _measurements(commands, shared)
     return parser
 
@@ -75,6 +76,17 @@ def _scripts(commands: Commands, shared: argparse.ArgumentParser) -> None:
     command.set_defaults(run=_explain)
 
 
+def _minifier(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    about = "shrink a program that compiled code gets wrong, and find the layer at fault"
+    command = commands.add_parser("minify", help=about, description=about, parents=[shared])
+    command.add_argument("--compile", metavar="NAME", action="append", default=[], help=_COMPILE)
+    command.add_argument("--folder", metavar="DIRECTORY", help="where scripts go (beside the script)")
+    command.add_argument("--seconds", type=float, default=120.0, help="how long to search (120)")
+    command.add_argument("target", help="a script that minify made, or a program")
+    command.add_argument("arguments", nargs="*", help="arguments of the program (options behind --)")
+    command.set_defaults(run=_minify)
+
+
 _COMPILE = "a function to compile: function or Class.method of the script, or module:function (repeatable)"
 
 
@@ -118,6 +130,12 @@ def _explain(options: argparse.Namespace) -> int:
     from .programs import explain
 
     return explain(options)
+
+
+def _minify(options: argparse.Namespace) -> int:
+    from .minify import run
+
+    return run(options)
 
 
 def _demo(options: argparse.Namespace) -> int:

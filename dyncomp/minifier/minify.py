@@ -20,6 +20,7 @@ from .derivatives import gradient_fault, shrink_gradient, single_operations
 from .layers import Fault, examine, refine
 from .literals import CannotWrite
 from .program import Arguments, Check, Program, interpreted
+from .replay import read_script
 from .script import graph_script, source_script
 from .shrink import Budget, shrink
 from .source import NoSource, Source, program_of, shrink_source, source_of
@@ -55,6 +56,21 @@ class Minified:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def facts(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "layer": self.fault.layer,
+            "kind": self.fault.kind,
+            "detail": self.fault.detail,
+            "text": self.fault.text,
+            "path": None if self.path is None else str(self.path),
+            "operations": list(self.operations),
+            "tries": self.tries,
+            "seconds": round(self.seconds, 2),
+            "stopped": self.stopped,
+            "note": self.note,
+        }
 
 
 def minify(
@@ -108,6 +124,18 @@ def minify(
     if found is None:
         return None
     return written(found, budget, Path(folder))
+
+
+def shrunk_further(path: Path, folder: Path, seconds: float) -> Minified | None:
+    """Go on from a script that :func:`minify` wrote; ``None`` where nothing goes wrong in it any more."""
+    isolated.check_fork()
+    subject = read_script(path)
+    budget = Budget(seconds, tell=_teller("auto"))
+    if isinstance(subject, Program):
+        found = _of_program(subject, budget)
+    else:
+        found = minify_case(subject, budget) or _gradient_found(subject, budget)
+    return None if found is None else written(found, budget, folder)
 
 
 @dataclass

@@ -231,8 +231,8 @@ def _without_noise(
 
 
 def calling_code(code: types.CodeType, target: Callable[..., Any]) -> types.CodeType:
-    """Code with the signature and free variables of ``code`` that calls ``target(arguments, cells, globals)``,
-    which gives an exception to raise, or ``None``, and what to return. Tracebacks do not show it."""
+    """Code with the signature and free variables of ``code`` that calls ``target(arguments, cells,
+    globals)``, which gives an exception to raise, or ``None``, and what to return. Not seen in tracebacks."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     assembly = Assembly()

@@ -259,18 +259,7 @@ def main(arguments: list[str]) -> int:
     if found is None:
         print(json.dumps(None))
         return 0
-    answer = {
-        "layer": found.fault.layer,
-        "kind": found.fault.kind,
-        "detail": found.fault.detail,
-        "text": found.fault.text,
-        "path": str(found.path),
-        "operations": found.operations,
-        "seconds": found.seconds,
-        "tries": found.tries,
-        "note": found.note,
-    }
-    print(json.dumps(answer))
+    print(json.dumps(found.facts()))
     return 0
 
 
