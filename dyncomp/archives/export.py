@@ -30,6 +30,7 @@ from ..warm_start.owners import owner_name
 from ..warm_start.plain import Packer
 from .captured import WholeFunction, capture_whole
 from .layout import ALIGNMENT, FORMAT, GRAPH, MANIFEST, WEIGHTS, kernels_of
+from .onnx_model import write_onnx
 from .processors import LEVELS, builder_of
 from .weights import pack_weights
 
@@ -53,6 +54,17 @@ class Exported:
     weights: Mapping[str, Any]
     kernels: Mapping[str, bytes]
     graph: str
+    whole: WholeFunction
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write the graph as an ONNX model (opset 18): inputs by the names of the arguments, outputs
+        ``output_0``, ``output_1``… in the order of the function's results.
+
+        Values may differ from the function's by rounding, as each runtime computes in its own way. Raises
+        :class:`~dyncomp.errors.ExportError` where ONNX has no operator of the same meaning, naming the
+        operations, for functions that write to their arguments, and without the package ``onnx``.
+        """
+        write_onnx(self.whole, Path(path))
 
     def save(self, path: str | Path) -> None:
         """Write the archive: a zip file that :func:`dyncomp.load` reads."""
@@ -140,7 +152,7 @@ class _Archive:
             raise ExportError(f"{self.name} holds {error}") from error
         kernels = self._kernels(processors)
         manifest["kernels"] = {level: hashlib.sha256(code).hexdigest() for level, code in kernels.items()}
-        return Exported(self.name, manifest, self.weights, kernels, print_graph(graph))
+        return Exported(self.name, manifest, self.weights, kernels, print_graph(graph), self.whole)
 
     def _refuse_writes(self, plan: LaunchPlan) -> None:
         for source, slot in zip(self.signature.inputs, plan.inputs):
