@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -38,27 +38,22 @@ class Budget:
         return 0.0 if self.stopped else self.seconds - (time.monotonic() - self.start)
 
 
+T = TypeVar("T")
 Fails = Callable[[Case], bool]
 
 
-def shrink(case: Case, fails: Fails, budget: Budget) -> Case:
-    """The smallest case found for which ``fails`` says ``True``, as it does for ``case``. An interrupt ends
-    the search, not the program."""
-    search = _Search(case, fails, budget)
-    try:
-        search.run()
-    except KeyboardInterrupt:
-        budget.stopped = True
-    return search.best
+class Search(Generic[T]):
+    """The smallest thing found so far that ``fails``; ``size`` says how many operations it has."""
 
-
-class _Search:
-    def __init__(self, case: Case, fails: Fails, budget: Budget) -> None:
-        self.best = case
+    def __init__(
+        self, first: T, fails: Callable[[T], bool], size: Callable[[T], int], budget: Budget
+    ) -> None:
+        self.best = first
         self.fails = fails
+        self.size = size
         self.budget = budget
 
-    def accept(self, candidate: Case | None) -> bool:
+    def accept(self, candidate: T | None) -> bool:
         """Whether ``candidate`` fails, too; it is the best from then on."""
         if candidate is None or self.budget.left <= 0:
             return False
@@ -67,9 +62,29 @@ class _Search:
         if failed:
             self.best = candidate
         if self.budget.tell is not None:
-            self.budget.tell(f"{len(self.best.graph.nodes)} operations after {self.budget.tries} tries")
+            self.budget.tell(f"{self.size(self.best)} operations after {self.budget.tries} tries")
         return failed
 
+    def search(self) -> T:
+        """:meth:`run`, which an interrupt ends; the best."""
+        try:
+            self.run()
+        except KeyboardInterrupt:
+            self.budget.stopped = True
+        return self.best
+
+    def run(self) -> None:
+        """Try candidates until none is accepted."""
+        raise NotImplementedError
+
+
+def shrink(case: Case, fails: Fails, budget: Budget) -> Case:
+    """The smallest case found for which ``fails`` says ``True``, as it does for ``case``. An interrupt ends
+    the search, not the program."""
+    return _GraphSearch(case, fails, lambda found: len(found.graph.nodes), budget).search()
+
+
+class _GraphSearch(Search[Case]):
     def run(self) -> None:
         self.accept(_attempt(lambda: with_fixed_sizes(self.best)))
         self.nodes()

@@ -25,7 +25,7 @@ from ..dataclass import dataclass
 from ..errors import DyncompError
 from .literals import CannotWrite, literal
 from .program import Arguments, Program
-from .shrink import Budget, simpler
+from .shrink import Budget, Search, simpler
 
 _numbers = count()
 _MOST_LINES = 4000
@@ -56,7 +56,7 @@ class Source:
         return made
 
     @property
-    def size(self) -> int:
+    def tokens(self) -> int:
         """Nodes of the syntax tree."""
         return sum(1 for _ in ast.walk(ast.parse(self.text)))
 
@@ -139,32 +139,14 @@ Keeps = Callable[[Source], bool]
 
 def shrink_source(source: Source, fails: Keeps, budget: Budget) -> Source:
     """The smallest source found for which ``fails`` says ``True``, as it does for ``source``."""
-    search = _Search(source, fails, budget)
-    try:
-        search.run()
-    except KeyboardInterrupt:
-        budget.stopped = True
-    return search.best
+    return _SourceSearch(source, fails, lambda found: found.operations, budget).search()
 
 
-class _Search:
-    def __init__(self, source: Source, fails: Keeps, budget: Budget) -> None:
-        self.best = source
-        self.fails = fails
-        self.budget = budget
-
-    def accept(self, candidate: Source) -> bool:
-        """Whether a smaller candidate fails, too; it is the best from then on."""
-        smaller = candidate.calls is not self.best.calls or candidate.size < self.best.size
-        if not smaller or self.budget.left <= 0:
+class _SourceSearch(Search[Source]):
+    def accept(self, candidate: Source | None) -> bool:
+        if candidate is None or (candidate.calls is self.best.calls and candidate.tokens >= self.best.tokens):
             return False
-        self.budget.tries += 1
-        failed = self.fails(candidate)
-        if failed:
-            self.best = candidate
-        if self.budget.tell is not None:
-            self.budget.tell(f"{self.best.operations} operations after {self.budget.tries} tries")
-        return failed
+        return super().accept(candidate)
 
     def run(self) -> None:
         before = None

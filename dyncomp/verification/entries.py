@@ -19,13 +19,14 @@ from typing import Any
 from ..capture.entries.config import CaptureConfig
 from ..capture.entries.records import EntryRecord
 from ..capture.policy.recompilation import location
+from ..capture.replacement.assembly import without_body
 from ..capture.replacement.replace_source import plain_copy
 from ..hook import _hook
 from ..notices import warn_once
 from ..options import ALWAYS
 from ..python_code.continuation import made_later
 from ..python_code.edit import Assembly, Label
-from ..python_code.instr import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, CanonicalCode
+from ..python_code.instr import CO_VARARGS, CO_VARKEYWORDS
 from ..python_code.transfers import line_loc, transfer_loc
 from ..python_code.versions import encode
 from . import isolated
@@ -258,19 +259,5 @@ def calling_code(code: types.CodeType, target: Callable[..., Any]) -> types.Code
     assembly.emit("RETURN_VALUE")
     assembly.mark(raising)
     assembly.emit("RAISE_VARARGS", 1)
-    like = CanonicalCode(
-        instructions=(),
-        exceptions=(),
-        argcount=code.co_argcount,
-        posonlyargcount=code.co_posonlyargcount,
-        kwonlyargcount=code.co_kwonlyargcount,
-        flags=CO_OPTIMIZED | CO_NEWLOCALS | code.co_flags & (CO_VARARGS | CO_VARKEYWORDS),
-        varnames=code.co_varnames[:count],
-        cellvars=(),
-        freevars=code.co_freevars,
-        name=code.co_name,
-        qualname=code.co_qualname,
-        filename=code.co_filename,
-        firstlineno=code.co_firstlineno,
-    )
+    like = without_body(code, code.co_varnames[:count])
     return encode(assembly.finish(like))

@@ -9,6 +9,7 @@ Without anything that may fail before the graph is through the code is just the 
 
 from __future__ import annotations
 
+import dataclasses
 import types
 
 from ...python_code.instr import (
@@ -124,10 +125,14 @@ class _Emitter:
 def _function(
     made: list[Instr], exceptions: tuple[ExceptionRange, ...], varnames: tuple[str, ...], code: types.CodeType
 ) -> CanonicalCode:
-    """The function with the original's signature, free variables and identity."""
+    return dataclasses.replace(without_body(code, varnames), instructions=tuple(made), exceptions=exceptions)
+
+
+def without_body(code: types.CodeType, varnames: tuple[str, ...]) -> CanonicalCode:
+    """A function with the signature, free variables and identity of ``code``, and nothing in it."""
     return CanonicalCode(
-        instructions=tuple(made),
-        exceptions=exceptions,
+        instructions=(),
+        exceptions=(),
         argcount=code.co_argcount,
         posonlyargcount=code.co_posonlyargcount,
         kwonlyargcount=code.co_kwonlyargcount,
