@@ -32,7 +32,7 @@ from ..python_code.versions import encode
 from . import isolated
 from .calls import Call, call_and_observe, roots_of, text_of_ending
 from .conditioning import RUNS, excuse, perturb
-from .observe import Observation, checksums, differences
+from .observe import Observation, checksums, differences, readable
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_TOLD = 5
@@ -187,14 +187,16 @@ class Verified:
                     self._put(self.compiled)
             return
         counters["mismatches"] += 1
-        place = f"{self.code.co_qualname} at {location(self.code)}"
+        record = self.compiled.payload
+        name = record.name if isinstance(record, EntryRecord) else self.code.co_qualname
+        place = f"{name} at {location(self.code)}"
         reason = f"compiled code does not do what plain Python does: {found[0]}"
         if self.comparing is not None:
             _hook.drop_entry(self.code, self.config, self.comparing)
         _hook.mark(self.code, "skip", self.config)
-        if isinstance(self.compiled.payload, EntryRecord):
-            self.config.records.forget_entry(self.compiled.payload)
-        self.config.records.add_skip(self.code.co_qualname, location(self.code), reason)
+        if isinstance(record, EntryRecord):
+            self.config.records.forget_entry(record)
+        self.config.records.add_skip(name, location(self.code), reason)
         more = "".join(f"\n    {line}" for line in found[:_MOST_TOLD])
         rest = f"\n    and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
         warn_once(
@@ -227,7 +229,7 @@ def _without_noise(
     if ending.kind != isolated.RETURNED or not ending.value or other is None:
         return found
     excused = excuse(mine, ending.value, other)
-    starts = tuple(f"{path}: " for path in excused)
+    starts = tuple(f"{readable(path)}: " for path in excused)
     return [line for line in lines if not line.startswith(starts)], other
 
 

@@ -8,6 +8,7 @@ values, types, dtypes, shapes, strides, which arrays share memory, which places 
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import types
 import zlib
@@ -60,6 +61,10 @@ class Observation:
     scale: float = 0.0
     is_whole: bool = True
 
+
+# What the facts of an item are of, in order.
+_OF_ARRAYS = ("type", "dtype", "shape", "strides", "writeable")
+_OF_TENSORS = ("type", "dtype", "device", "shape", "requires_grad", "strides", "is_leaf")
 
 # Checksums of large arrays by their ``id``, and the arrays, which keep these ids theirs.
 Known = dict[int, tuple[object, int]]
@@ -272,7 +277,16 @@ def differences(plain: Observation, compiled: Observation, *, exact: bool = Fals
             found.append(f"{path}: {text}")
     if plain.is_whole and compiled.is_whole:
         found += _sharing(plain.shared, compiled.shared)
-    return found
+    return list(map(readable, found))
+
+
+# where modules of PyTorch keep their parts
+_OF_MODULES = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")
+
+
+def readable(path: str) -> str:
+    """A path as the program would write it."""
+    return _OF_MODULES.sub(r".\1", path)
 
 
 def _sharing(plain: Sequence[tuple[str, ...]], compiled: Sequence[tuple[str, ...]]) -> Iterator[str]:
@@ -285,8 +299,16 @@ def _sharing(plain: Sequence[tuple[str, ...]], compiled: Sequence[tuple[str, ...
 
 
 def _difference(mine: Item, other: Item, scale: float, exact: bool) -> str:
-    if mine.kind != other.kind or mine.facts != other.facts:
+    if mine.kind != other.kind or len(mine.facts) != len(other.facts):
         return f"plain {_facts_text(mine)}, compiled {_facts_text(other)}"
+    if mine.facts != other.facts:
+        labels = _OF_TENSORS if len(mine.facts) == len(_OF_TENSORS) else _OF_ARRAYS
+        told = [
+            f"{label} {a} in plain Python, {b} compiled"
+            for label, a, b in itertools.zip_longest(labels, mine.facts, other.facts, fillvalue="fact")
+            if a != b
+        ]
+        return "; ".join(told)
     if mine.kind == "number":
         return apart(np.asarray(mine.value), np.asarray(other.value), scale, exact, "float64")
     if mine.kind == "array":
