@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .autodiff.trees import register_tree
     from .frontends.derivatives import stop_gradient
     from .minifier.minify import Minified, minify
+    from .tasks.future import Future, fork, wait
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Explanation",
     "ExportError",
     "Exported",
+    "Future",
     "GraphBreakError",
     "Minified",
     "NotBatchableError",
@@ -65,6 +67,7 @@ __all__ = [
     "error_on_graph_break",
     "explain",
     "export",
+    "fork",
     "grad",
     "hessian",
     "graph_break",
@@ -85,12 +88,13 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "wait",
 ]
 _logs.configure(_os.environ)
 
 
 def __getattr__(name: str) -> object:
-    """Derivatives and exports, which are imported when they are first asked for."""
+    """Derivatives, exports and the like, which are imported when they are first asked for."""
     if name == "load":
         from .archives.load import load
 
@@ -99,6 +103,10 @@ def __getattr__(name: str) -> object:
         from .minifier import minify as minifying
 
         return globals().setdefault(name, getattr(minifying, name))
+    if name in ("Future", "fork", "wait"):
+        from . import tasks
+
+        return globals().setdefault(name, getattr(tasks, name))
     if name in ("Exported", "export"):
         from .archives import export as exporting
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..runtime import _launch
 
-ABI_VERSION = 11
+ABI_VERSION = 12
 if ABI_VERSION != _launch.ABI_VERSION:
     raise ImportError(
         f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "
