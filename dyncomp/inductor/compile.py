@@ -20,7 +20,9 @@ from ..frontends.base import ArrayOwner
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
+from ..runtime import num_threads
 from ..symbolic.integers import ShapeEnv, hint
+from .fusion.branches import Branches, PlacedItem, find_branches, flat, touched_by
 from .fusion.chain import fuse_chains
 from .fusion.epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
 from .fusion.fuse import Cluster, LibraryCall, StepItem
@@ -39,9 +41,9 @@ from .lowering.kinds import Lowering
 from .lowering.values import Table
 from .memory import MemoryPlan, plan_memory
 from .naming import suffix_of
-from .planning import Planned, Planner
+from .planning import Planned, Planner, writes_input
 from .render.cpp.unit import render_module
-from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Step
+from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, PlainStep, RunBranches
 from .tuning.autotune import Tuner
 from .tuning.choices import Tuning, choices_in
 from .tuning.forms import ALL, DEFAULT, NOTHING, TILES, Form, Made
@@ -92,15 +94,21 @@ class CompiledArtifact:
         for segment in self.module.segments:
             lines.append(f"{segment.symbol}:")
             for step in segment.steps:
-                lines.append(f"  {_describe_step(step)}")
+                if not isinstance(step, RunBranches):
+                    lines.append(f"  {_describe_step(step)}")
+                    continue
+                lines.append(f"  {len(step.branches)} branches at the same time:")
+                for number, branch in enumerate(step.branches):
+                    lines.append(f"    branch {number}:")
+                    lines += [f"      {_describe_step(each)}" for each in branch]
         lines += ["", *(kernel_text(k) for k in self.kernels)]
         return "\n".join(lines)
 
 
 def _count(module: Module) -> str:
-    steps: list[Step] = []
+    steps: list[PlainStep | PyCallStep] = []
     for segment in module.segments:
-        for step in segment.steps:
+        for step in segment.flat:
             steps += step.plain if isinstance(step, Alternatives) else (step,)
     kernels = sum(isinstance(s, LaunchKernel) for s in steps)
     steps = [s for s in steps if not isinstance(s, PyCallStep)]
@@ -111,7 +119,7 @@ def _count(module: Module) -> str:
     return f"{kernels} kernels, {products} matrix products"
 
 
-def _describe_step(step: Step | PyCallStep) -> str:
+def _describe_step(step: PlainStep | PyCallStep) -> str:
     if isinstance(step, PyCallStep):
         return "a routine of the library"
     if isinstance(step, Alternatives):
@@ -219,7 +227,7 @@ class Maker:
         for name, transform in GRAPH_STEPS:
             graph = timed(name, partial(transform, graph, self.table))
         self.graph = graph
-        self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
+        self.cuts: dict[Any, tuple[list[PlacedItem], MemoryPlan, Planned]] = {}
         self.default_source = ""
         self.halves: Halves | None = None
 
@@ -278,13 +286,19 @@ class Maker:
     def _alone(self, graph: Graph, form: Form) -> Made:
         return Maker(graph, self.options, self.owner).make(form)
 
-    def _cut(self, form: Form) -> tuple[list[Item], MemoryPlan, Planned]:
+    def _cut(self, form: Form) -> tuple[list[PlacedItem], MemoryPlan, Planned]:
         """The steps of a form and where their values lie."""
-        key = (form.joined, form.library, form.tilings)
+        key = (form.joined, form.library, form.tilings, form.serial)
         found = self.cuts.get(key)
         if found is None:
             lowering, items, memory = _lowered(
-                self.graph, self.table, _JOINS[form.joined], self.options, self.timed, form.library
+                self.graph,
+                self.table,
+                _JOINS[form.joined],
+                self.options,
+                self.timed,
+                form.library,
+                num_threads() if self.options.parallel_branches and not form.serial else 1,
             )
             self.halves = halves_of(lowering)
             owner, tilings = tensor_owner(self.owner), dict(form.tilings)
@@ -312,9 +326,10 @@ def _lowered(
     options: Options,
     timed: _Timer,
     library: frozenset[str] = frozenset(),
-) -> tuple[Lowering, list[Item], MemoryPlan]:
+    threads: int = 1,
+) -> tuple[Lowering, list[PlacedItem], MemoryPlan]:
     """Loops and library calls in order, and where their values lie. ``library``: names of the products and
-    convolutions that a library makes."""
+    convolutions that a library makes. ``threads``: for branches that run at the same time."""
     try:
         lowering = timed("lower", lambda: Lowering(graph, table, library).run())
         items: list[Item] = timed("emit", lambda: join(emit_steps(lowering), graph.env))
@@ -323,7 +338,21 @@ def _lowered(
         raise LoweringError("the Python stack is too deep to compile here") from error
     if options.debug_verify:
         timed("verify", lambda: _verify(items))
-    return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    serial_ns = options.serial_threshold_us * 1e3
+    placed = timed(
+        "branches",
+        lambda: find_branches(items, threads, serial_ns, lambda item: writes_input(item, lowering)),
+    )
+    return lowering, placed, timed("memory", lambda: _planned_memory(placed))
+
+
+def _planned_memory(items: Sequence[PlacedItem]) -> MemoryPlan:
+    branches = {
+        number: [[touched(each) for each in branch] for branch in item.branches]
+        for number, item in enumerate(items)
+        if isinstance(item, Branches)
+    }
+    return plan_memory([touched_by(item) for item in items], branches)
 
 
 def _compile_for_device(
@@ -361,11 +390,11 @@ def _artifact(
     planned: Planned,
     memory: MemoryPlan,
     source: str,
-    items: list[Item],
+    items: list[PlacedItem],
     seconds: dict[str, float],
 ) -> CompiledArtifact:
     kernels: dict[str, Kernel] = {}
-    for item in items:
+    for item in flat(items):
         if isinstance(item, Emitted):
             kernels[item.kernel.name] = item.kernel
             continue

@@ -21,8 +21,8 @@ from .fusion.epilogue import (
     RowGroup,
     RowMember,
     Tiled,
-    touched,
 )
+from .fusion.branches import Branches, PlacedItem, touched_by
 from .fusion.fuse import LibraryCall
 from .fusion.prologue import written_by
 from .launch import (
@@ -58,6 +58,7 @@ from .schedule import (
     Matrix,
     Module,
     RowCall,
+    RunBranches,
     Segment,
     Step,
     TileKernel,
@@ -128,11 +129,14 @@ class Planner:
     def graph(self) -> Graph:
         return self.lowering.graph
 
-    def run(self, items: Sequence[Item]) -> Planned:
+    def run(self, items: Sequence[PlacedItem]) -> Planned:
         self._number_buffers()
         spared = self._spared_after(items)
         for number, item in enumerate(items):
-            self._item(item)
+            if isinstance(item, Branches):
+                self._branches(item)
+            else:
+                self._item(item)
             if number in spared:
                 self.spared += spared[number]
                 self._close_segment()
@@ -142,11 +146,11 @@ class Planner:
         module = Module(self.graph.name, tuple(self.segments), names, tuple(self.sizes.dims))
         return Planned(module, plan, self.work_ns)
 
-    def _spared_after(self, items: Sequence[Item]) -> dict[int, list[int]]:
+    def _spared_after(self, items: Sequence[PlacedItem]) -> dict[int, list[int]]:
         """After which items inputs are given back that may be, so much at once that it is worth a step."""
         last: dict[int, int] = {}
         for number, item in enumerate(items):
-            last.update((s.number, number) for s in touched(item) if s.role == "input")
+            last.update((s.number, number) for s in touched_by(item) if s.role == "input")
         mutated = self.lowering.mutated
         viewed = {out.view.index for out in self.graph.outputs if out.view and out.view.kind == "input"}
         sizes = {
@@ -186,9 +190,17 @@ class Planner:
         else:
             self._extern(item)
 
+    def _branches(self, item: Branches) -> None:
+        before, branches = self.current, []
+        for branch in item.branches:
+            self.current = []
+            for each in branch:
+                self._item(each)
+            branches.append(tuple(step for step in self.current if not isinstance(step, RunBranches)))
+        self.current = [*before, RunBranches(tuple(branches))]
+
     def _writes_input(self, item: Item) -> bool:
-        mutated = self.lowering.mutated
-        return any(s.role == "input" and s.number in mutated for s in written_by(item))
+        return writes_input(item, self.lowering)
 
     # -- buffers ------------------------------------------------------------------------------
     def _number_buffers(self) -> None:
@@ -474,6 +486,11 @@ _SCALAR_KINDS: dict[str, Any] = {
     "float": "float",
     "complex": "complex",
 }
+
+
+def writes_input(item: Item, lowering: Lowering) -> bool:
+    """Whether a step changes what the caller sees before the graph ends."""
+    return any(s.role == "input" and s.number in lowering.mutated for s in written_by(item))
 
 
 def _integer_count(symbols: Sequence[SymbolBinding]) -> int:
