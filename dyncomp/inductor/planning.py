@@ -191,6 +191,11 @@ class Planner:
             self._extern(item)
 
     def _branches(self, item: Branches) -> None:
+        if item.are_calls:
+            self._close_segment()
+            calls = [self._routine(call) for call in item.items if isinstance(call, LibraryCall)]
+            self.steps += [replace(calls[0], together=len(calls)), *calls[1:]]
+            return
         before, branches = self.current, []
         for branch in item.branches:
             self.current = []

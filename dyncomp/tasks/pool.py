@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..runtime import _launch, num_threads
@@ -201,6 +201,25 @@ class Pool:
                 waiters, task.waiters = task.waiters, []
             for signal in waiters:
                 signal.release()
+
+    def run_together(self, functions: Sequence[Callable[[], None]]) -> None:
+        """Call all, the first in this thread; when all have ended raise what the first of those raised that did."""
+        tasks = [Task(function, (), {}, self) for function in functions]
+        with self.lock:
+            for task in tasks[1:]:
+                if not self.closed:
+                    self.queue.append(task)
+                    self._wake()
+        stopped: BaseException | None = None  # by a signal's handler, here
+        for task in tasks:
+            while not task.ended:
+                try:
+                    self.wait(task)
+                except BaseException as error:
+                    stopped = error
+        for error in (stopped, *(task.error for task in tasks)):
+            if error is not None:
+                raise error
 
     # -- workers ----------------------------------------------------------------------------------
     def _work(self) -> None:

@@ -12,11 +12,13 @@ the one is taken that a model of the time says is best, if it says that it pays.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dataclass import dataclass as quick_dataclass
+from ...graph.ir import Callee
 from ...symbolic.integers import hint
 from ..lowering.contract import Product
 from ..lowering.emit import Emitted, work_of
@@ -27,6 +29,8 @@ from .prologue import written_by
 
 # A branch is at least so much work (on one core), and a cut saves at least so much and such a part of the time.
 LEAST_BRANCH_NS = 40_000.0
+# What a library call beside others takes at least: a thread of the interpreter costs about 30 us.
+LEAST_CALL_NS = 300_000.0
 LEAST_SAVED_NS = 20_000.0
 LEAST_SAVED = 0.07
 # The runtime has no more groups of threads (kMostBranches in runtime/csrc/pool.cpp).
@@ -45,9 +49,11 @@ MOST_STEPS = 6000
 
 @quick_dataclass(eq=False)
 class Branches:
-    """Steps of each branch, in order; no branch touches what another one writes."""
+    """Steps of each branch, in order; no branch touches what another one writes. ``are_calls``: each is a single
+    call of a library's function, in a thread of its own."""
 
     branches: tuple[tuple[Item, ...], ...]
+    are_calls: bool = False
 
     @property
     def items(self) -> list[Item]:
@@ -82,21 +88,29 @@ def find_branches(
 ) -> list[PlacedItem]:
     """The steps, with branches where that pays on so many threads. Steps of less than ``serial_ns`` run on one.
     ``stays``: nothing moves from one side of such a step to the other."""
-    if threads < 2 or len(items) < 4:
+    if threads < 2 or len(items) < 2:
         return [*items]
     found: list[PlacedItem] = []
-    for window in _windows(items, stays):
-        if len(window) < 4 or len(window) > MOST_STEPS:
+    for window in _windows(_calls_together(items, stays), stays):
+        if isinstance(window, Branches):
+            found.append(window)
+        elif len(window) < 4 or len(window) > MOST_STEPS:
             found += window
         else:
             found += _Cutter(window, threads, serial_ns).run()
     return found
 
 
-def _windows(items: Sequence[Item], stays: Callable[[Item], bool]) -> Iterator[list[Item]]:
+def _windows(
+    items: Sequence[PlacedItem], stays: Callable[[Item], bool]
+) -> Iterator[list[Item] | Branches]:
     window: list[Item] = []
     for item in items:
-        if stays(item) or not _can_run_in_branches(item):
+        if isinstance(item, Branches):
+            yield window
+            yield item
+            window = []
+        elif stays(item) or not _can_run_in_branches(item):
             yield window
             yield [item]
             window = []
@@ -108,6 +122,62 @@ def _windows(items: Sequence[Item], stays: Callable[[Item], bool]) -> Iterator[l
 def _can_run_in_branches(item: Item) -> bool:
     """Not library calls: those between the interpreter's functions end a segment, and a BLAS has its own threads."""
     return not isinstance(item, LibraryCall) or is_own_product(item)
+
+
+# -- calls ------------------------------------------------------------------------------------
+def _calls_together(items: Sequence[Item], stays: Callable[[Item], bool]) -> list[PlacedItem]:
+    """The steps, with long library calls that do not depend on each other side by side: first what needs no
+    such call, then those that need only that, then what needs these, and so on."""
+    if sum(_work_of_call(item) >= LEAST_CALL_NS for item in items) < 2 or any(map(stays, items)):
+        return [*items]
+    before = dependences(items)
+    levels: list[tuple[int, bool]] = []
+    for number, item in enumerate(items):
+        level = max((levels[p][0] + levels[p][1] for p in before[number]), default=0)
+        levels.append((level, _work_of_call(item) >= LEAST_CALL_NS))
+    made: list[PlacedItem] = []
+    order = sorted(range(len(items)), key=lambda k: levels[k])
+    for (_, is_call), group in itertools.groupby(order, key=lambda k: levels[k]):
+        members = [items[k] for k in group]
+        if is_call and len(members) > 1:
+            made.append(Branches(tuple((item,) for item in members), are_calls=True))
+        else:
+            made += members
+    return made
+
+
+def _work_of_call(item: Item) -> float:
+    """Nanoseconds on one core of a library call that may run at the same time as others; else 0."""
+    if not isinstance(item, LibraryCall) or item.kind == "blas":
+        return 0.0
+    callee = item.value.params.get("callee")
+    return callee.work_ns if isinstance(callee, Callee) else 0.0
+
+
+def dependences(items: Sequence[Item]) -> list[set[int]]:
+    """Of each step the earlier ones that it must follow, by numbers; not those that follow from these."""
+    writers: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    found: list[set[int]] = []
+    others: list[int] = []
+    for number, item in enumerate(items):
+        written = {id(s) for s in written_by(item)}
+        before: set[int] = set()
+        for storage in {id(s) for s in touched(item)} | written:
+            if storage in writers:
+                before.add(writers[storage])
+            if storage in written:
+                before.update(readers.pop(storage, ()))
+                writers[storage] = number
+            else:
+                readers.setdefault(storage, []).append(number)
+        if isinstance(item, LibraryCall) and item.kind != "blas" and not _work_of_call(item):
+            # it may draw random numbers: among themselves such calls keep their order
+            before.update(others)
+            others = [number]
+        before.discard(number)
+        found.append(before)
+    return found
 
 
 # -- work -------------------------------------------------------------------------------------
@@ -179,7 +249,7 @@ class _Cutter:
         everything = [*range(len(self.items))]
         if not self._may_pay(everything):
             return [*self.items]
-        self._find_dependences()
+        self.before = dependences(self.items)
         made: list[PlacedItem] = []
         left = everything
         while left:
@@ -196,23 +266,6 @@ class _Cutter:
         work = sum(self.work[k] for k in numbers)
         spare = sum(self.spread[k] for k in numbers) - work / self.threads
         return spare > LEAST_SAVED_NS and work >= 2 * LEAST_BRANCH_NS
-
-    def _find_dependences(self) -> None:
-        writers: dict[int, int] = {}
-        readers: dict[int, list[int]] = {}
-        for number, item in enumerate(self.items):
-            written = {id(s) for s in written_by(item)}
-            before: set[int] = set()
-            for storage in {id(s) for s in touched(item)} | written:
-                if storage in writers:
-                    before.add(writers[storage])
-                if storage in written:
-                    before.update(readers.pop(storage, ()))
-                    writers[storage] = number
-                else:
-                    readers.setdefault(storage, []).append(number)
-            before.discard(number)
-            self.before.append(before)
 
     def _best(self, numbers: Sequence[int]) -> _Cut | None:
         """The cut that saves the most."""

@@ -196,6 +196,12 @@ bool run_steps(CompiledGraph* self, Frame& frame) {
   const Plan& plan = *frame.plan;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (frame.watched && i == plan.first_write && !frame.watched->before_writes(frame, self->saves)) return false;
+    const int together = frame.watched ? 1 : plan.steps[i].together;
+    if (together > 1) {
+      if (!run_together(frame, &plan.steps[i], together)) return false;
+      i += static_cast<size_t>(together) - 1;
+      continue;
+    }
     if (!run_step(frame, plan.steps[i])) return false;
     if (!frame.owned) continue;
     for (const int index : plan.steps[i].last_read) Py_CLEAR(frame.owned[index]);

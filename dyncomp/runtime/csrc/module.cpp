@@ -228,6 +228,8 @@ PyMethodDef methods[] = {
     {"set_num_threads", set_threads, METH_O, "Set the number of threads, 1 to 256."},
     {"enter_task", task_begins, METH_NOARGS, "This thread works on a task: while tasks run, each has its part of the threads."},
     {"leave_task", task_ends, METH_NOARGS, "This thread works on no task any more, or its task waits."},
+    {"set_task_runner", set_task_runner, METH_O,
+     "set_task_runner(runner): runner(functions) calls them in several threads and returns when all have ended."},
     {"running_tasks", get_running_tasks, METH_NOARGS, "How many tasks run."},
     {"threads_here", get_threads_here, METH_NOARGS, "About as many threads as a job of this thread has now."},
     {"share_threads", set_team, METH_VARARGS,
