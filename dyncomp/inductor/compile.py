@@ -43,7 +43,16 @@ from .memory import MemoryPlan, plan_memory
 from .naming import suffix_of
 from .planning import Planned, Planner, writes_input
 from .render.cpp.unit import render_module
-from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, PlainStep, RunBranches
+from .schedule import (
+    Alternatives,
+    CallBlas,
+    CallChain,
+    CallRows,
+    LaunchKernel,
+    Module,
+    PlainStep,
+    RunBranches,
+)
 from .tuning.autotune import Tuner
 from .tuning.choices import Tuning, choices_in
 from .tuning.forms import ALL, DEFAULT, NOTHING, TILES, Form, Made
@@ -111,11 +120,11 @@ def _count(module: Module) -> str:
         for step in segment.flat:
             steps += step.plain if isinstance(step, Alternatives) else (step,)
     kernels = sum(isinstance(s, LaunchKernel) for s in steps)
-    steps = [s for s in steps if not isinstance(s, PyCallStep)]
-    products = len(steps) - kernels + sum(isinstance(s, CallChain) for s in steps)
-    for step in steps:
-        if isinstance(step, CallRows):
-            products += sum(s.product is not None for s in step.steps) - 1
+    called = [s for s in steps if not isinstance(s, PyCallStep)]
+    products = len(called) - kernels + sum(isinstance(s, CallChain) for s in steps)
+    for each in called:
+        if isinstance(each, CallRows):
+            products += sum(s.product is not None for s in each.steps) - 1
     return f"{kernels} kernels, {products} matrix products"
 
 
@@ -235,7 +244,7 @@ class Maker:
         """Compile ``form``. Raises as :func:`compile_graph`."""
         items, memory, planned = self._cut(form)
         if not planned.module.segments and not planned.module.sizes:
-            return Made(form, items, memory, planned, "", "", self._call(planned, None))
+            return Made(form, flat(items), memory, planned, "", "", self._call(planned, None))
         toolchain = find_toolchain()
         vector_calls = toolchain.calls_vectors and load_vector_math() and not form.inlined
         serial_ns = SERIAL_NS if form.serial else self.options.serial_threshold_us * 1e3
@@ -258,7 +267,7 @@ class Maker:
                 raise
             raise ToolchainError(str(error)) from error  # edited by hand
         return Made(
-            form, items, memory, planned, source, generated, self._call(planned, first.library), first
+            form, flat(items), memory, planned, source, generated, self._call(planned, first.library), first
         )
 
     def planned(self, form: Form) -> Planned:
@@ -381,7 +390,7 @@ def _compile_for_device(
             graph, planned, owner, devices, edit, Tuning.of(options) if tune else None, cache, replay
         ),
     )
-    return _artifact(graph, call, planned, memory, source, items, timed.seconds)
+    return _artifact(graph, call, planned, memory, source, flat(items), timed.seconds)
 
 
 def _artifact(
@@ -390,11 +399,11 @@ def _artifact(
     planned: Planned,
     memory: MemoryPlan,
     source: str,
-    items: list[PlacedItem],
+    items: list[Item],
     seconds: dict[str, float],
 ) -> CompiledArtifact:
     kernels: dict[str, Kernel] = {}
-    for item in flat(items):
+    for item in items:
         if isinstance(item, Emitted):
             kernels[item.kernel.name] = item.kernel
             continue

@@ -67,8 +67,8 @@ def bytes_of(storage: Storage) -> Dim:
 def plan_memory(
     touched: Sequence[Sequence[Storage]], branches: Mapping[int, Sequence[Touched]] | None = None
 ) -> MemoryPlan:
-    """Assign offsets so that temporaries alive at the same step do not overlap. ``branches``: by number, which
-    steps are branches that run at the same time, and what each step of each branch touches."""
+    """Assign offsets so that temporaries alive at the same step do not overlap. ``branches``: by number,
+    which steps are branches that run at the same time, and what each step of each branch touches."""
     plan = MemoryPlan()
     lives = lifetimes(touched)
     static = [x for x in lives if isinstance(x.storage.size, int)]

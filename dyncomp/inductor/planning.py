@@ -12,6 +12,7 @@ from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symbolic.integers import Dim, SymInt, hint
+from .fusion.branches import Branches, PlacedItem, touched_by
 from .fusion.epilogue import (
     Chained,
     Filled,
@@ -22,7 +23,6 @@ from .fusion.epilogue import (
     RowMember,
     Tiled,
 )
-from .fusion.branches import Branches, PlacedItem, touched_by
 from .fusion.fuse import LibraryCall
 from .fusion.prologue import written_by
 from .launch import (

@@ -191,7 +191,8 @@ PlainStep = LaunchKernel | CallBlas | CallChain | CallRows | Alternatives
 
 @dataclass(frozen=True, slots=True)
 class RunBranches:
-    """Steps of each branch, in order; branches run in any order and at the same time where there are threads."""
+    """Steps of each branch, in order; branches run in any order and at the same time where there are
+    threads."""
 
     branches: tuple[tuple[PlainStep, ...], ...]
 

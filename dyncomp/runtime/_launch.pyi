@@ -55,8 +55,8 @@ def leave_task() -> None:
     """This thread works on no task any more, or its task waits."""
 
 def set_task_runner(runner: Callable[[list[Callable[[], None]]], None] | None, /) -> None:
-    """``runner(functions)`` calls them in several threads and returns when all have ended; what one raises comes
-    out of it."""
+    """``runner(functions)`` calls them in several threads and returns when all have ended; what one raises
+    comes out of it."""
 
 def running_tasks() -> int:
     """How many tasks run."""

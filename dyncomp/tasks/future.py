@@ -1,16 +1,23 @@
 """What users call: ``fork``, ``wait`` and the future between them.
 
-Capture follows these as any Python code. ``is_compiling()`` is true there: ``fork`` calls the function at once, and the
-future is an object of the trace that holds the result.
+Capture follows these as any Python code. ``is_compiling()`` is true there: ``fork`` calls the function at
+once, and the future is an object of the trace that holds the result.
 """
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, ParamSpec, TypeVar
 
-from ..capture.environment.regions import captured_whole, disable, is_compiling
+from ..capture.environment.regions import (
+    captured_whole,
+    changes_begin,
+    changes_end,
+    disable,
+    is_compiling,
+)
 from ..frontends.derivatives import PLAIN
 from .pool import POOL, Task
 
@@ -41,8 +48,8 @@ class Future(Generic[T]):
     def result(self) -> T:
         """The function's result, when it has ended; raises what it raised, as often as it is asked.
 
-        Raises ``RuntimeError`` where it can never end: the task waits for itself, or ran in a thread of the process
-        that this one was forked from.
+        Raises ``RuntimeError`` where it can never end: the task waits for itself, or ran in a thread of the
+        process that this one was forked from.
         """
         if self._task is not None:
             _finish(self)
@@ -74,18 +81,24 @@ def _finish(future: Future[T]) -> None:
 def fork(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
     """Call ``fn(*args, **kwargs)`` beside the program and return a :class:`Future` of its result.
 
-    It runs on a thread of dyncomp's, with the caller's context variables, NumPy error state, stance and, of PyTorch,
-    gradient mode, inference mode, autocast and default device. Its effects come at some time between ``fork`` and
-    ``wait``. In captured code it is called at once and becomes part of the graph, whose independent branches run at the
-    same time where that pays; also while plain Python is recorded for a derivative.
+    It runs on a thread of dyncomp's, with the caller's context variables, NumPy error state, stance and, of
+    PyTorch, gradient mode, inference mode, autocast and default device. Its effects come at some time between
+    ``fork`` and ``wait``. In captured code it is called at once and becomes part of the graph, whose
+    independent branches run at the same time where that pays; also while plain Python is recorded for a
+    derivative.
 
     Raises ``TypeError`` where ``fn`` is not callable. What ``fn`` raises comes out of :func:`wait`.
     """
-    if is_compiling() or PLAIN.recorder is not None:
-        return _called(fn, args, kwargs)
+    if is_compiling():
+        begun = changes_begin()
+        future: Future[T] = _called(fn, args, kwargs)
+        changes_end(begun)
+        return future
+    if PLAIN.recorder is not None:
+        return contextvars.copy_context().run(_called, fn, args, kwargs)
     if not callable(fn):
         raise TypeError(f"fork takes a function and its arguments; {type(fn).__qualname__} is not callable")
-    future: Future[T] = Future()
+    future = Future()
     future._task = POOL.submit(fn, args, kwargs)
     return future
 
@@ -105,7 +118,8 @@ def _called(fn: Callable[..., T], args: tuple[object, ...], kwargs: dict[str, ob
 def wait(future: Future[T]) -> T:
     """The result of a forked function, when it has ended; raises what that raised.
 
-    Meanwhile this thread may run the function itself, or other threads of dyncomp's go on with what is queued.
+    Meanwhile this thread may run the function itself, or other threads of dyncomp's go on with what is
+    queued.
 
     Raises ``TypeError`` for anything but a :class:`Future`.
     """

@@ -1,9 +1,9 @@
 """The threads that run tasks.
 
-A task runs at most once: by a worker, or by the first thread that waits for it while it is still queued. So a waiter
-blocks only for a task that some thread runs, and nested tasks cannot wait for each other's threads. A worker that
-blocks does not count: another one goes on with the queue, which is also what ends a deep nest that a single stack could
-not hold. Workers beyond the pool's size end when they find nothing to do.
+A task runs at most once: by a worker, or by the first thread that waits for it while it is still queued. So a
+waiter blocks only for a task that some thread runs, and nested tasks cannot wait for each other's threads. A
+worker that blocks does not count: another one goes on with the queue, which is also what ends a deep nest
+that a single stack could not hold. Workers beyond the pool's size end when they find nothing to do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ class Task(Generic[T]):
     def __init__(
         self, function: Callable[..., T], args: tuple[object, ...], kwargs: dict[str, object], pool: Pool
     ) -> None:
-        self.call: tuple[Callable[..., T], tuple[object, ...], dict[str, object]] | None = (function, args, kwargs)
+        self.call: tuple[Callable[..., T], tuple[object, ...], dict[str, object]] | None = (
+            function,
+            args,
+            kwargs,
+        )
         self.surroundings: Surroundings | None = Surroundings()
         self.runner: int | None = None  # the thread
         self.process = pool.process
@@ -60,7 +64,10 @@ class Task(Generic[T]):
 
 
 def _call(
-    surroundings: Surroundings, function: Callable[..., T], args: tuple[object, ...], kwargs: dict[str, object]
+    surroundings: Surroundings,
+    function: Callable[..., T],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> T:
     with surroundings.entered():
         return function(*args, **kwargs)
@@ -164,7 +171,8 @@ class Pool:
                 return
             if task.process != self.process and task.runner is not None:
                 raise RuntimeError(
-                    "the task ran in a thread of the process that this one was forked from: wait for it before os.fork"
+                    "the task ran in a thread of the process that this one was forked from: "
+                    "wait for it before os.fork"
                 )
             signal = threading.Lock()
             signal.acquire()
@@ -203,7 +211,8 @@ class Pool:
                 signal.release()
 
     def run_together(self, functions: Sequence[Callable[[], None]]) -> None:
-        """Call all, the first in this thread; when all have ended raise what the first of those raised that did."""
+        """Call all, the first in this thread; when all have ended raise what the first of those raised that
+        did."""
         tasks = [Task(function, (), {}, self) for function in functions]
         with self.lock:
             for task in tasks[1:]:
@@ -217,9 +226,9 @@ class Pool:
                     self.wait(task)
                 except BaseException as error:
                     stopped = error
-        for error in (stopped, *(task.error for task in tasks)):
-            if error is not None:
-                raise error
+        for raised in (stopped, *(task.error for task in tasks)):
+            if raised is not None:
+                raise raised
 
     # -- workers ----------------------------------------------------------------------------------
     def _work(self) -> None:

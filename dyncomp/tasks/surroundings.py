@@ -13,7 +13,8 @@ from ..capture.policy.stance import current_stance, set_stance
 
 
 class Surroundings:
-    """Context variables, NumPy's error state, dyncomp's stance and PyTorch's modes of the thread that makes this."""
+    """Context variables, NumPy's error state, dyncomp's stance and PyTorch's modes of the thread that makes
+    this."""
 
     def __init__(self) -> None:
         self.context = contextvars.copy_context()

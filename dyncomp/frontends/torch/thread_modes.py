@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 
 def modes_here() -> contextlib.AbstractContextManager[None]:
-    """A context manager, to be entered once, that has another thread compute as this one does now: gradient and
-    inference mode, autocast, default device."""
+    """A context manager, to be entered once, that has another thread compute as this one does now: gradient
+    and inference mode, autocast, default device."""
     import torch
 
     is_inference = torch.is_inference_mode_enabled()

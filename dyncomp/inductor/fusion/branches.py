@@ -1,12 +1,13 @@
 """Steps that do not depend on each other as branches that run at the same time.
 
-A step has a barrier at its end, and one that is too small for all threads leaves some of them idle. Where a graph has
-long chains of such steps beside each other (recurrent layers, ensembles), each chain can have its own threads instead.
+A step has a barrier at its end, and one that is too small for all threads leaves some of them idle. Where a
+graph has long chains of such steps beside each other (recurrent layers, ensembles), each chain can have its
+own threads instead.
 
-The steps between two library calls are cut in three: what comes first, branches, and the rest, which is cut again. What
-comes first is all that can be done by some time on unlimited threads; then steps join the branch of what they depend
-on, and a step that would join two long branches waits for the rest, with all that depends on it. Of several such cuts
-the one is taken that a model of the time says is best, if it says that it pays.
+The steps between two library calls are cut in three: what comes first, branches, and the rest, which is cut
+again. What comes first is all that can be done by some time on unlimited threads; then steps join the branch
+of what they depend on, and a step that would join two long branches waits for the rest, with all that depends
+on it. Of several such cuts the one is taken that a model of the time says is best, if it says that it pays.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from .epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, Tiled, is
 from .fuse import LibraryCall
 from .prologue import written_by
 
-# A branch is at least so much work (on one core), and a cut saves at least so much and such a part of the time.
+# A branch is at least so much work (on one core), and a cut saves at least so much and such a part of the
+# time.
 LEAST_BRANCH_NS = 40_000.0
 # What a library call beside others takes at least: a thread of the interpreter costs about 30 us.
 LEAST_CALL_NS = 300_000.0
@@ -35,8 +37,8 @@ LEAST_SAVED_NS = 20_000.0
 LEAST_SAVED = 0.07
 # The runtime has no more groups of threads (kMostBranches in runtime/csrc/pool.cpp).
 MOST_BRANCHES = 16
-# A multiply and add of a product; what a thread takes of a step at once; what the end of a step costs that several
-# threads run, and branches.
+# A multiply and add of a product; what a thread takes of a step at once; what the end of a step costs that
+# several threads run, and branches.
 TERM_NS = 0.02
 PIECE_NS = 9_000.0
 BARRIER_NS = 4_000.0
@@ -49,8 +51,8 @@ MOST_STEPS = 6000
 
 @quick_dataclass(eq=False)
 class Branches:
-    """Steps of each branch, in order; no branch touches what another one writes. ``are_calls``: each is a single
-    call of a library's function, in a thread of its own."""
+    """Steps of each branch, in order; no branch touches what another one writes. ``are_calls``: each is a
+    single call of a library's function, in a thread of its own."""
 
     branches: tuple[tuple[Item, ...], ...]
     are_calls: bool = False
@@ -86,8 +88,8 @@ def flat(items: Sequence[PlacedItem]) -> list[Item]:
 def find_branches(
     items: Sequence[Item], threads: int, serial_ns: float, stays: Callable[[Item], bool]
 ) -> list[PlacedItem]:
-    """The steps, with branches where that pays on so many threads. Steps of less than ``serial_ns`` run on one.
-    ``stays``: nothing moves from one side of such a step to the other."""
+    """The steps, with branches where that pays on so many threads. Steps of less than ``serial_ns`` run on
+    one. ``stays``: nothing moves from one side of such a step to the other."""
     if threads < 2 or len(items) < 2:
         return [*items]
     found: list[PlacedItem] = []
@@ -101,9 +103,7 @@ def find_branches(
     return found
 
 
-def _windows(
-    items: Sequence[PlacedItem], stays: Callable[[Item], bool]
-) -> Iterator[list[Item] | Branches]:
+def _windows(items: Sequence[PlacedItem], stays: Callable[[Item], bool]) -> Iterator[list[Item] | Branches]:
     window: list[Item] = []
     for item in items:
         if isinstance(item, Branches):
@@ -120,7 +120,8 @@ def _windows(
 
 
 def _can_run_in_branches(item: Item) -> bool:
-    """Not library calls: those between the interpreter's functions end a segment, and a BLAS has its own threads."""
+    """Not library calls: those between the interpreter's functions end a segment, and a BLAS has its own
+    threads."""
     return not isinstance(item, LibraryCall) or is_own_product(item)
 
 
@@ -211,13 +212,15 @@ def _tiles(tiled: Tiled, call: LibraryCall) -> float:
 
 
 def _results(product: Product) -> float:
-    return math.prod((float(hint(product.m)), float(hint(product.n)), *(float(hint(b)) for b in product.batch)))
+    return math.prod(
+        (float(hint(product.m)), float(hint(product.n)), *(float(hint(b)) for b in product.batch))
+    )
 
 
 # -- cuts -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Cut:
-    """Numbers of steps, each list in order. ``seconds`` saved, in nanoseconds."""
+    """Numbers of steps, each list in order. ``saved``: how much time, in nanoseconds."""
 
     first: list[int]
     branches: list[list[int]]
@@ -250,16 +253,14 @@ class _Cutter:
         if not self._may_pay(everything):
             return [*self.items]
         self.before = dependences(self.items)
-        made: list[PlacedItem] = []
-        left = everything
-        while left:
-            cut = self._best(left)
-            if cut is None:
-                break
-            made += [self.items[k] for k in cut.first]
-            made.append(Branches(tuple(tuple(self.items[k] for k in branch) for branch in cut.branches)))
-            left = cut.rest
-        return [*made, *(self.items[k] for k in left)]
+        return self._placed(everything)
+
+    def _placed(self, numbers: Sequence[int]) -> list[PlacedItem]:
+        cut = self._best(numbers)
+        if cut is None:
+            return [self.items[k] for k in numbers]
+        branches = tuple(tuple(self.items[k] for k in branch) for branch in cut.branches)
+        return [*self._placed(cut.first), Branches(branches), *self._placed(cut.rest)]
 
     def _may_pay(self, numbers: Sequence[int]) -> bool:
         """Whether steps one after the other leave threads idle."""

@@ -12,7 +12,18 @@ from ...fusion.epilogue import MAX_BUFFERS
 from ...launch import abi_declarations
 from ...loops.loop_ir import Kernel
 from ...naming import suffix_of
-from ...schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, PlainStep, RunBranches, Segment, TileKernel
+from ...schedule import (
+    Alternatives,
+    CallBlas,
+    CallChain,
+    CallRows,
+    LaunchKernel,
+    Module,
+    PlainStep,
+    RunBranches,
+    Segment,
+    TileKernel,
+)
 from ..knobs import USUAL, Knobs
 from . import ctext
 from .blas import product
