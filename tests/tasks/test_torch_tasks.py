@@ -36,7 +36,7 @@ def both(x: Any, v: Any, w: Any) -> Any:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradients(compiled: bool) -> None:
-    x, v, w = (torch.randn(32, 32, requires_grad=True) for _ in range(3))
+    x, v, w = (torch.randn(32, 32, requires_grad=True, dtype=torch.float64) for _ in range(3))
     (layers(x, v) * layers(x, w)).sum().backward()
     want = [t.grad.clone() for t in (x, v, w)]
     run = dyncomp.compile(both) if compiled else both
@@ -49,7 +49,7 @@ def test_gradients(compiled: bool) -> None:
 
 
 def test_gradients_of_compiled_functions_in_tasks() -> None:
-    x, v, w = (torch.randn(32, 32, requires_grad=True) for _ in range(3))
+    x, v, w = (torch.randn(32, 32, requires_grad=True, dtype=torch.float64) for _ in range(3))
     fast = dyncomp.compile(layers)
     (layers(x, v) * layers(x, w)).sum().backward()
     want = [t.grad.clone() for t in (x, v, w)]

@@ -23,8 +23,8 @@ def modes_here() -> contextlib.AbstractContextManager[None]:
         with contextlib.ExitStack() as stack:
             if is_inference != torch.is_inference_mode_enabled():
                 stack.enter_context(torch.inference_mode(is_inference))
-            if has_gradients != torch.is_grad_enabled():
-                stack.enter_context(torch.set_grad_enabled(has_gradients))
+            # puts back what the task sets for good, too: its thread runs others, or waits for it
+            stack.enter_context(torch.set_grad_enabled(has_gradients))
             for kind, dtype, enabled in casts:
                 if enabled or torch.is_autocast_enabled(kind):
                     stack.enter_context(torch.autocast(kind, dtype, enabled, caches))

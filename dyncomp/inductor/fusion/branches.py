@@ -23,7 +23,7 @@ from ...graph.ir import Callee
 from ...symbolic.integers import hint
 from ..lowering.contract import Product
 from ..lowering.emit import Emitted, work_of
-from ..lowering.values import Storage
+from ..lowering.values import Storage, storage_of
 from .epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, Tiled, is_own_product, touched
 from .fuse import LibraryCall
 from .prologue import written_by
@@ -155,6 +155,12 @@ def _work_of_call(item: Item) -> float:
     return callee.work_ns if isinstance(callee, Callee) else 0.0
 
 
+def _written(item: Item) -> Sequence[Storage]:
+    if isinstance(item, LibraryCall) and item.kind != "blas":
+        return [storage_of(v) for v in item.results]  # such calls are pure
+    return written_by(item)
+
+
 def dependences(items: Sequence[Item]) -> list[set[int]]:
     """Of each step the earlier ones that it must follow, by numbers; not those that follow from these."""
     writers: dict[int, int] = {}
@@ -162,7 +168,7 @@ def dependences(items: Sequence[Item]) -> list[set[int]]:
     found: list[set[int]] = []
     others: list[int] = []
     for number, item in enumerate(items):
-        written = {id(s) for s in written_by(item)}
+        written = {id(s) for s in _written(item)}
         before: set[int] = set()
         for storage in {id(s) for s in touched(item)} | written:
             if storage in writers:
