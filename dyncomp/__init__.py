@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .frontends.derivatives import stop_gradient
     from .minifier.minify import Minified, minify
     from .profiling.profile import profile
+    from .tasks.future import Future, fork, wait
     from .tracing.function import GraphFunction, symbolic_trace, wrap_graph
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "Explanation",
     "ExportError",
     "Exported",
+    "Future",
     "GraphBreakError",
     "Minified",
     "GraphError",
@@ -71,6 +73,7 @@ __all__ = [
     "error_on_graph_break",
     "explain",
     "export",
+    "fork",
     "grad",
     "hessian",
     "graph_break",
@@ -93,6 +96,7 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "wait",
     "wrap_graph",
 ]
 _logs.configure(_os.environ)
@@ -109,6 +113,7 @@ _LATER = {
     **dict.fromkeys(("Minified", "minify"), "minifier.minify"),
     **dict.fromkeys(("GraphFunction", "symbolic_trace", "wrap_graph"), "tracing"),
     "profile": "profiling.profile",
+    **dict.fromkeys(("Future", "fork", "wait"), "tasks"),
     **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "notebooks"),
     **dict.fromkeys(("checkpoint", "custom_vjp", "grad", "hessian", "jacobian", "jvp"), "autodiff"),
     **dict.fromkeys(("register_tree", "stop_gradient", "value_and_grad", "vjp", "vmap"), "autodiff"),
@@ -116,6 +121,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
+    ("wait",)
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_LATER[name]}")

@@ -45,6 +45,8 @@ class Options:
     ``measure`` (:mod:`dyncomp.capture.policy.patience`).
     ``keep_packed``: keep packed copies of weights that matrix products use at every call, as long as the
     system sees that nothing is written to them (Linux from 6.7 on).
+    ``parallel_branches``: on CPUs, run long branches of a graph that do not depend on each other at the same
+    time where a model of the time says that it pays (:mod:`dyncomp.inductor.fusion.branches`).
     ``tuning_seconds``: under ``mode="max-autotune"``, how long the forms of one graph (of one step on a GPU)
     may be measured; ``progress``: whether a bar shows that on standard error: ``"on"``, ``"off"``, or
     ``"auto"``, where that is a terminal.
@@ -88,6 +90,7 @@ class Options:
     measure: bool = True
     patience_us: int = 10_000
     keep_packed: bool = True
+    parallel_branches: bool = False
     tuning_seconds: float = 4.0
     progress: str = "auto"
     tier: str = "best"
@@ -144,6 +147,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "debug_verify": lambda text: text not in ("", "0"),
     "measure": lambda text: text not in ("", "0"),
     "keep_packed": lambda text: text not in ("", "0"),
+    "parallel_branches": lambda text: text not in ("", "0"),
     "verify": str,
     "strict": lambda text: text not in ("", "0"),
     "cache": lambda text: text not in ("", "0"),

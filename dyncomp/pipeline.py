@@ -40,12 +40,23 @@ from .graph.passes.rewrite_rules import simplify
 from .options import Options
 from .prims.opdef import OpDef
 from .report.dump import Dump
+from .runtime import _launch
 from .signals import is_from_handler
 from .spans import span
 from .staging.cut import has_stages
 from .staging.run import StagedGraph
 
 log = logging.getLogger("dyncomp.pipeline")
+
+
+def _run_together(functions: list[Callable[[], None]]) -> None:
+    """Library calls of a compiled graph, which may run at the same time."""
+    from .tasks.pool import POOL
+
+    POOL.run_together(functions)
+
+
+_launch.set_task_runner(_run_together)
 
 
 @dataclass(frozen=True)

@@ -87,13 +87,13 @@ def test_strict_raises(monkeypatch, plant, kind, text):
 @pytest.mark.parametrize("plant, kind, text", PLANTED[:2])
 def test_of_a_form_that_is_measured(monkeypatch, caplog, tmp_path, plant, kind, text, strict):
     monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))  # where no choice was made yet
-    compile_default = inductor._Maker.tuned
+    compile_default = inductor.Maker.tuned
 
     def planting(*args):
         plant(monkeypatch)
         return compile_default(*args)
 
-    monkeypatch.setattr(inductor._Maker, "tuned", planting)
+    monkeypatch.setattr(inductor.Maker, "tuned", planting)
     notices.forget()
     before = dyncomp.stats()["internal_errors"]
     big = np.ones((300, 300))

@@ -99,7 +99,8 @@ def array_type(dtype: DType, shape: tuple[Dim, ...], device: Device = CPU) -> Ar
 class Callee:
     """A Python function as a node parameter, with the types of its results: arrays or (``kinds``) array
     scalars, several in a tuple or list (``structure``). ``path``: where a library has it (``"math.sin"``), if
-    rows may name it."""
+    rows may name it. ``work_ns``: about how long a call takes on one core, if calls may run at the same time
+    as others; else 0."""
 
     function: Callable[..., Any]
     name: str
@@ -107,6 +108,7 @@ class Callee:
     kinds: tuple[type, ...]
     structure: type | None = None
     path: str = ""
+    work_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

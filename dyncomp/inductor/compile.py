@@ -20,8 +20,10 @@ from ..frontends.base import ArrayOwner
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
+from ..runtime import num_threads
 from ..spans import span
 from ..symbolic.integers import ShapeEnv, hint
+from .fusion.branches import Branches, PlacedItem, find_branches, flat, touched_by
 from .fusion.chain import fuse_chains
 from .fusion.epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
 from .fusion.fuse import Cluster, LibraryCall, StepItem
@@ -40,9 +42,18 @@ from .lowering.kinds import Lowering
 from .lowering.values import Table
 from .memory import MemoryPlan, bytes_of, plan_memory
 from .naming import suffix_of
-from .planning import Planned, Planner
+from .planning import Planned, Planner, writes_input
 from .render.cpp.unit import render_module
-from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Step
+from .schedule import (
+    Alternatives,
+    CallBlas,
+    CallChain,
+    CallRows,
+    LaunchKernel,
+    Module,
+    PlainStep,
+    RunBranches,
+)
 from .tuning.autotune import Tuner
 from .tuning.choices import Tuning, choices_in
 from .tuning.forms import ALL, DEFAULT, NOTHING, TILES, Form, Made
@@ -95,26 +106,32 @@ class CompiledArtifact:
         for segment in self.module.segments:
             lines.append(f"{segment.symbol}:")
             for step in segment.steps:
-                lines.append(f"  {_describe_step(step)}")
+                if not isinstance(step, RunBranches):
+                    lines.append(f"  {_describe_step(step)}")
+                    continue
+                lines.append(f"  {len(step.branches)} branches at the same time:")
+                for number, branch in enumerate(step.branches):
+                    lines.append(f"    branch {number}:")
+                    lines += [f"      {_describe_step(each)}" for each in branch]
         lines += ["", *(kernel_text(k) for k in self.kernels)]
         return "\n".join(lines)
 
 
 def _count(module: Module) -> str:
-    steps: list[Step] = []
+    steps: list[PlainStep | PyCallStep] = []
     for segment in module.segments:
-        for step in segment.steps:
+        for step in segment.flat:
             steps += step.plain if isinstance(step, Alternatives) else (step,)
     kernels = sum(isinstance(s, LaunchKernel) for s in steps)
-    steps = [s for s in steps if not isinstance(s, PyCallStep)]
-    products = len(steps) - kernels + sum(isinstance(s, CallChain) for s in steps)
-    for step in steps:
-        if isinstance(step, CallRows):
-            products += sum(s.product is not None for s in step.steps) - 1
+    called = [s for s in steps if not isinstance(s, PyCallStep)]
+    products = len(called) - kernels + sum(isinstance(s, CallChain) for s in steps)
+    for each in called:
+        if isinstance(each, CallRows):
+            products += sum(s.product is not None for s in each.steps) - 1
     return f"{kernels} kernels, {products} matrix products"
 
 
-def _describe_step(step: Step | PyCallStep) -> str:
+def _describe_step(step: PlainStep | PyCallStep) -> str:
     if isinstance(step, PyCallStep):
         return "a routine of the library"
     if isinstance(step, Alternatives):
@@ -223,7 +240,7 @@ class Maker:
         for name, transform in GRAPH_STEPS:
             graph = timed(name, partial(transform, graph, self.table))
         self.graph = graph
-        self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
+        self.cuts: dict[Any, tuple[list[PlacedItem], MemoryPlan, Planned]] = {}
         self.default_source = ""
         self.halves: Halves | None = None
 
@@ -231,7 +248,7 @@ class Maker:
         """Compile ``form``. Raises as :func:`compile_graph`."""
         items, memory, planned = self._cut(form)
         if not planned.module.segments and not planned.module.sizes:
-            return Made(form, items, memory, planned, "", "", self._call(planned, None))
+            return Made(form, flat(items), memory, planned, "", "", self._call(planned, None))
         toolchain = find_toolchain()
         vector_calls = toolchain.calls_vectors and load_vector_math() and not form.inlined
         serial_ns = SERIAL_NS if form.serial else self.options.serial_threshold_us * 1e3
@@ -254,7 +271,7 @@ class Maker:
                 raise
             raise ToolchainError(str(error)) from error  # edited by hand
         return Made(
-            form, items, memory, planned, source, generated, self._call(planned, first.library), first
+            form, flat(items), memory, planned, source, generated, self._call(planned, first.library), first
         )
 
     def planned(self, form: Form) -> Planned:
@@ -282,13 +299,19 @@ class Maker:
     def _alone(self, graph: Graph, form: Form) -> Made:
         return Maker(graph, self.options, self.owner).make(form)
 
-    def _cut(self, form: Form) -> tuple[list[Item], MemoryPlan, Planned]:
+    def _cut(self, form: Form) -> tuple[list[PlacedItem], MemoryPlan, Planned]:
         """The steps of a form and where their values lie."""
-        key = (form.joined, form.library, form.tilings)
+        key = (form.joined, form.library, form.tilings, form.serial)
         found = self.cuts.get(key)
         if found is None:
             lowering, items, memory = _lowered(
-                self.graph, self.table, _JOINS[form.joined], self.options, self.timed, form.library
+                self.graph,
+                self.table,
+                _JOINS[form.joined],
+                self.options,
+                self.timed,
+                form.library,
+                num_threads() if self.options.parallel_branches and not form.serial else 1,
             )
             self.halves = halves_of(lowering)
             owner, tilings = tensor_owner(self.owner), dict(form.tilings)
@@ -316,9 +339,10 @@ def _lowered(
     options: Options,
     timed: _Timer,
     library: frozenset[str] = frozenset(),
-) -> tuple[Lowering, list[Item], MemoryPlan]:
+    threads: int = 1,
+) -> tuple[Lowering, list[PlacedItem], MemoryPlan]:
     """Loops and library calls in order, and where their values lie. ``library``: names of the products and
-    convolutions that a library makes."""
+    convolutions that a library makes. ``threads``: for branches that run at the same time."""
     try:
         lowering = timed("lower", lambda: Lowering(graph, table, library).run())
         items: list[Item] = timed("emit", lambda: join(emit_steps(lowering), graph.env))
@@ -327,7 +351,21 @@ def _lowered(
         raise LoweringError("the Python stack is too deep to compile here") from error
     if options.debug_verify:
         timed("verify", lambda: _verify(items))
-    return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    serial_ns = options.serial_threshold_us * 1e3
+    placed = timed(
+        "branches",
+        lambda: find_branches(items, threads, serial_ns, lambda item: writes_input(item, lowering)),
+    )
+    return lowering, placed, timed("memory", lambda: _planned_memory(placed))
+
+
+def _planned_memory(items: Sequence[PlacedItem]) -> MemoryPlan:
+    branches = {
+        number: [[touched(each) for each in branch] for branch in item.branches]
+        for number, item in enumerate(items)
+        if isinstance(item, Branches)
+    }
+    return plan_memory([touched_by(item) for item in items], branches)
 
 
 def _compile_for_device(
@@ -356,7 +394,7 @@ def _compile_for_device(
             graph, planned, owner, devices, edit, Tuning.of(options) if tune else None, cache, replay
         ),
     )
-    return _artifact(graph, call, planned, memory, source, items, timed.seconds)
+    return _artifact(graph, call, planned, memory, source, flat(items), timed.seconds)
 
 
 def _artifact(

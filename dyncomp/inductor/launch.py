@@ -141,12 +141,14 @@ class BufferRef:
 class PyCallStep:
     """Call ``func(*inputs)`` on arrays over the buffers (no copies) and copy its result (an array or
     scalar, or a tuple or list of them) into ``outputs``, casting as ``same_kind``; a shape that differs
-    raises ``ValueError``. ``func`` is a callable or ``"module:qualified.name"``. Its exceptions propagate."""
+    raises ``ValueError``. ``func`` is a callable or ``"module:qualified.name"``. Its exceptions propagate.
+    ``together``: this call and those that follow, so many in all, may run at the same time."""
 
     func: Callable[..., Any] | str
     inputs: tuple[BufferRef, ...]
     outputs: tuple[BufferRef, ...]
     part: Part | None = None
+    together: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +347,8 @@ def _step(step: Step, library: Library | None) -> tuple[Any, ...]:
     if isinstance(step, KernelStep):
         return (_address(library, step.symbol), step.last_read)
     func = resolve_name(step.func) if isinstance(step.func, str) else step.func
-    return (func, tuple(_buffer(ref) for ref in step.inputs), tuple(_buffer(ref) for ref in step.outputs))
+    inputs, outputs = (tuple(_buffer(ref) for ref in refs) for refs in (step.inputs, step.outputs))
+    return (func, inputs, outputs, step.together)
 
 
 def _labels(plan: LaunchPlan) -> tuple[Any, ...]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..dataclass import dataclass, field
+from ..dtypes import uint8
 from ..symbolic.integers import Dim, SymInt, hint
 from .lowering.values import Storage
 
 ALIGNMENT = 64
+# What each of some steps touches.
+Touched = Sequence[Sequence[Storage]]
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,50 @@ def bytes_of(storage: Storage) -> Dim:
     return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
-def plan_memory(touched: Sequence[Sequence[Storage]]) -> MemoryPlan:
-    """Assign offsets so that temporaries alive at the same step do not overlap."""
+def plan_memory(
+    touched: Sequence[Sequence[Storage]], branches: Mapping[int, Sequence[Touched]] | None = None
+) -> MemoryPlan:
+    """Assign offsets so that temporaries alive at the same step do not overlap. ``branches``: by number,
+    which steps are branches that run at the same time, and what each step of each branch touches."""
     plan = MemoryPlan()
     lives = lifetimes(touched)
     static = [x for x in lives if isinstance(x.storage.size, int)]
-    _pack(plan, static)
+    _pack_with_branches(plan, static, branches or {})
     _reuse(plan, [x for x in lives if not isinstance(x.storage.size, int)])
     plan.order = [x.storage for x in lives]
     plan.lives = lives
     plan.total = sum(hint(bytes_of(x.storage)) for x in lives)
     return plan
+
+
+def _pack_with_branches(
+    plan: MemoryPlan, lives: Sequence[Lifetime], branches: Mapping[int, Sequence[Touched]]
+) -> None:
+    """What a single branch uses is packed by itself into a block that lives as long as the branches."""
+    blocks: list[tuple[Storage, MemoryPlan]] = []
+    packed: set[int] = set()
+    added: list[Lifetime] = []
+    for step, rows in branches.items():
+        users: dict[int, int] = {}
+        for row in rows:
+            for key in {id(s) for used in row for s in used}:
+                users[key] = users.get(key, 0) + 1
+        own = {id(x.storage) for x in lives if x.first == x.last == step and users.get(id(x.storage)) == 1}
+        for row in rows:
+            inner = MemoryPlan()
+            private = [x for x in lifetimes(row) if id(x.storage) in own]
+            if not private:
+                continue
+            _pack(inner, private)
+            packed.update(inner.offsets)
+            block = Storage(uint8, inner.size, "temp")
+            blocks.append((block, inner))
+            added.append(Lifetime(block, step, step))
+    left = [x for x in lives if id(x.storage) not in packed]
+    _pack(plan, sorted([*left, *added], key=lambda x: x.first))
+    for block, inner in blocks:
+        start = plan.offsets.pop(id(block))
+        plan.offsets.update((key, start + offset) for key, offset in inner.offsets.items())
 
 
 def _pack(plan: MemoryPlan, lives: Sequence[Lifetime]) -> None:

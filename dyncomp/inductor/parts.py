@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..graph.ir import Callee
 from ..symbolic.integers import Dim
@@ -11,12 +11,12 @@ from .fusion.fuse import LibraryCall
 from .launch import Part
 from .loops.loop_ir import Kernel
 from .naming import origin_of
-from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Step, TileKernel
+from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, PlainStep, TileKernel
 
 _MOST_LINES = 6
 
 
-def part_of(step: Step, calls: Iterable[LibraryCall] = ()) -> Part:
+def part_of(step: PlainStep, calls: Iterable[LibraryCall] = ()) -> Part:
     """Of a step that generated code runs; ``calls``: the products in it."""
     if isinstance(step, LaunchKernel):
         return Part(step.kernel.name, "kernel", step.kernel.origin[:_MOST_LINES], _moved(step.kernel))
@@ -44,6 +44,14 @@ def routine_part(call: LibraryCall) -> Part:
     callee = call.value.params.get("callee")
     name = callee.name if isinstance(callee, Callee) else call.value.row.name
     return Part(name, "library", _origin(call), moved)
+
+
+def parts_at_once(parts: Sequence[Part]) -> Part:
+    """Of steps in branches that run at the same time."""
+    names = ", ".join(dict.fromkeys(part.name for part in parts))
+    moved = [part.bytes for part in parts]
+    total = None if None in moved else sum(size for size in moved if size is not None)
+    return Part(f"at the same time: {names}", "branches", _lines(part.origin for part in parts), total)
 
 
 def calls_of(item: Item) -> list[LibraryCall]:

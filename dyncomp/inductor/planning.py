@@ -12,6 +12,7 @@ from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symbolic.integers import Dim, SymInt, hint
+from .fusion.branches import Branches, PlacedItem, touched_by
 from .fusion.epilogue import (
     Chained,
     Filled,
@@ -21,7 +22,6 @@ from .fusion.epilogue import (
     RowGroup,
     RowMember,
     Tiled,
-    touched,
 )
 from .fusion.fuse import LibraryCall
 from .fusion.prologue import written_by
@@ -50,7 +50,7 @@ from .lowering.kinds import Lowering, output_strides
 from .lowering.matrix_routines import matrix_routine
 from .lowering.values import Storage, Value, place_of, storage_of
 from .memory import MemoryPlan
-from .parts import calls_of, part_of, routine_part
+from .parts import calls_of, part_of, parts_at_once, routine_part
 from .schedule import (
     CallBlas,
     CallChain,
@@ -60,6 +60,7 @@ from .schedule import (
     Matrix,
     Module,
     RowCall,
+    RunBranches,
     Segment,
     Step,
     TileKernel,
@@ -131,11 +132,14 @@ class Planner:
     def graph(self) -> Graph:
         return self.lowering.graph
 
-    def run(self, items: Sequence[Item]) -> Planned:
+    def run(self, items: Sequence[PlacedItem]) -> Planned:
         self._number_buffers()
         spared = self._spared_after(items)
         for number, item in enumerate(items):
-            self._item(item)
+            if isinstance(item, Branches):
+                self._branches(item)
+            else:
+                self._item(item)
             if number in spared:
                 self.spared += spared[number]
                 self._close_segment()
@@ -145,11 +149,11 @@ class Planner:
         module = Module(self.graph.name, tuple(self.segments), names, tuple(self.sizes.dims))
         return Planned(module, plan, self.work_ns)
 
-    def _spared_after(self, items: Sequence[Item]) -> dict[int, list[int]]:
+    def _spared_after(self, items: Sequence[PlacedItem]) -> dict[int, list[int]]:
         """After which items inputs are given back that may be, so much at once that it is worth a step."""
         last: dict[int, int] = {}
         for number, item in enumerate(items):
-            last.update((s.number, number) for s in touched(item) if s.role == "input")
+            last.update((s.number, number) for s in touched_by(item) if s.role == "input")
         mutated = self.lowering.mutated
         viewed = {out.view.index for out in self.graph.outputs if out.view and out.view.kind == "input"}
         sizes = {
@@ -189,11 +193,28 @@ class Planner:
             self.current.append(self._chain(item))
         else:
             self.current.append(self._blas(item))
-        self.parts.append(part_of(self.current[-1], calls_of(item)))
+        made = self.current[-1]
+        assert not isinstance(made, RunBranches)
+        self.parts.append(part_of(made, calls_of(item)))
+
+    def _branches(self, item: Branches) -> None:
+        if item.are_calls:
+            self._close_segment()
+            calls = [self._routine(call) for call in item.items if isinstance(call, LibraryCall)]
+            self.steps += [replace(calls[0], together=len(calls)), *calls[1:]]
+            return
+        before, parts, branches = self.current, self.parts, []
+        self.parts = []
+        for branch in item.branches:
+            self.current = []
+            for each in branch:
+                self._item(each)
+            branches.append(tuple(step for step in self.current if not isinstance(step, RunBranches)))
+        self.current = [*before, RunBranches(tuple(branches))]
+        self.parts = [*parts, parts_at_once(self.parts)]
 
     def _writes_input(self, item: Item) -> bool:
-        mutated = self.lowering.mutated
-        return any(s.role == "input" and s.number in mutated for s in written_by(item))
+        return writes_input(item, self.lowering)
 
     # -- buffers ------------------------------------------------------------------------------
     def _number_buffers(self) -> None:
@@ -481,6 +502,11 @@ _SCALAR_KINDS: dict[str, Any] = {
     "float": "float",
     "complex": "complex",
 }
+
+
+def writes_input(item: Item, lowering: Lowering) -> bool:
+    """Whether a step changes what the caller sees before the graph ends."""
+    return any(s.role == "input" and s.number in lowering.mutated for s in written_by(item))
 
 
 def _integer_count(symbols: Sequence[SymbolBinding]) -> int:

@@ -46,7 +46,7 @@ class PlanReference:
         segments = {s.symbol: s for s in self.planned.module.segments}
         for step in plan.steps:
             if isinstance(step, KernelStep):
-                for inner in segments[step.symbol].steps:
+                for inner in segments[step.symbol].flat:
                     if isinstance(inner, CallBlas):
                         self._blas(inner)
                     elif isinstance(inner, LaunchKernel):

@@ -186,7 +186,18 @@ class CallRows:
     matrices: int
 
 
-Step = LaunchKernel | CallBlas | CallChain | CallRows | Alternatives
+PlainStep = LaunchKernel | CallBlas | CallChain | CallRows | Alternatives
+
+
+@dataclass(frozen=True, slots=True)
+class RunBranches:
+    """Steps of each branch, in order; branches run in any order and at the same time where there are
+    threads."""
+
+    branches: tuple[tuple[PlainStep, ...], ...]
+
+
+Step = PlainStep | RunBranches
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +206,17 @@ class Segment:
 
     symbol: str
     steps: tuple[Step, ...]
+
+    @property
+    def flat(self) -> list[PlainStep]:
+        """The steps, those of branches one after the other."""
+        found: list[PlainStep] = []
+        for step in self.steps:
+            if isinstance(step, RunBranches):
+                found += [each for branch in step.branches for each in branch]
+            else:
+                found.append(step)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

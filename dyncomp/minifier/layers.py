@@ -296,7 +296,7 @@ def _refine(case: Case, fault: Fault) -> Fault:
         return _refine_lowering(case, fault, ops)
     if fault.layer == CODE and fault.kind in (WRONG, REJECTED, CRASHES, HANGS):
         final = final_graph(case)
-        steps = [s for segment in _maker(case, final).planned(_APART).module.segments for s in segment.steps]
+        steps = [s for segment in _maker(case, final).planned(_APART).module.segments for s in segment.flat]
         kernels = [step.kernel.name for step in steps if isinstance(step, LaunchKernel)]
         words = f"of {ops}"
         if kernels:

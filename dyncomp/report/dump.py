@@ -30,7 +30,7 @@ log = logging.getLogger("dyncomp.pipeline")
 
 _MOST_NAME = 60
 # Options that change the generated code or its plan.
-_CHOSEN = ("serial_threshold_us", "keep_packed", "num_threads")
+_CHOSEN = ("serial_threshold_us", "keep_packed", "parallel_branches", "num_threads")
 
 
 class Dump:

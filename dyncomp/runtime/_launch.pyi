@@ -48,6 +48,22 @@ def use_direct_view(type: type, address: int, offset: int, tensors: tuple[Any, .
 def set_num_threads(count: int) -> None:
     """ValueError unless 1 <= count <= 256."""
 
+def enter_task() -> None:
+    """This thread works on a task: while tasks run, each has its part of the threads."""
+
+def leave_task() -> None:
+    """This thread works on no task any more, or its task waits."""
+
+def set_task_runner(runner: Callable[[list[Callable[[], None]]], None] | None, /) -> None:
+    """``runner(functions)`` calls them in several threads and returns when all have ended; what one raises
+    comes out of it."""
+
+def running_tasks() -> int:
+    """How many tasks run."""
+
+def threads_here() -> int:
+    """About as many threads as a job of this thread has now."""
+
 def default_num_threads() -> int:
     """From DYNCOMP_NUM_THREADS, OMP_NUM_THREADS, the affinity mask and the cgroup's CPU limit."""
 

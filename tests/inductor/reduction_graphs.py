@@ -22,7 +22,7 @@ from dyncomp import dtypes
 from dyncomp.build.toolchain import FLAGS
 from dyncomp.dtypes import DType
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, Var
-from dyncomp.inductor.compile import _Maker, _Timer
+from dyncomp.inductor.compile import Maker, _Timer
 from dyncomp.inductor.fusion import fuse
 from dyncomp.inductor.lowering import state as lower_state
 from dyncomp.inductor.render.cpp.unit import render_module
@@ -287,7 +287,7 @@ def source_of(seed: int, program: Program) -> str:
         rng.choice([0, 0, 64]),
     )
     with _other_limits(rng):
-        maker = _Maker(program.graph, Options(), None, _Timer())
+        maker = Maker(program.graph, Options(), None, _Timer())
         _, _, planned = maker._cut(DEFAULT)
     if not planned.module.segments:
         return ""

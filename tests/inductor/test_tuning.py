@@ -137,7 +137,7 @@ def test_every_form_computes_the_same(
     program: Any, arguments: Any, measured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[forms.Form] = []
-    make = compile._Maker.make
+    make = compile.Maker.make
 
     def compared(maker: Any, form: forms.Form) -> Any:
         made = make(maker, form)
@@ -146,7 +146,7 @@ def test_every_form_computes_the_same(
             np.testing.assert_allclose(made.call(*arguments), program(*arguments), rtol=2e-5, atol=1e-6)
         return made
 
-    monkeypatch.setattr(compile._Maker, "make", compared)
+    monkeypatch.setattr(compile.Maker, "make", compared)
     report = dyncomp.explain(program, mode="max-autotune", options=PATIENT)(*arguments)
     np.testing.assert_allclose(report.result, program(*arguments), rtol=2e-5, atol=1e-6)
     assert {form.joined for form in seen} >= {forms.ALL, forms.NOTHING}
@@ -212,14 +212,14 @@ def test_products_are_cut_as_measured(
     own_is_faster: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     sources: list[str] = []
-    make = compile._Maker.make
+    make = compile.Maker.make
 
     def remember(maker: Any, form: forms.Form) -> Any:
         found = make(maker, form)
         sources.append(found.source)
         return found
 
-    monkeypatch.setattr(compile._Maker, "make", remember)
+    monkeypatch.setattr(compile.Maker, "make", remember)
     x, w, b = RNG.normal(size=(200, 300)), RNG.normal(size=(300, 400)), RNG.normal(size=400)
     default = dyncomp.compile(gelu_linear)(x, w, b)
     for _ in range(2):
@@ -291,7 +291,7 @@ def test_loops_written_in_any_way(
     x[3, 4], y[5, 6] = np.nan, np.inf
     usual = dyncomp.compile(program)(x, y)
     made: list[str] = []
-    make = compile._Maker.make
+    make = compile.Maker.make
 
     def compared(maker: Any, form: forms.Form) -> Any:
         found = make(maker, form)
@@ -301,7 +301,7 @@ def test_loops_written_in_any_way(
                 np.testing.assert_array_equal(one, other)
         return found
 
-    monkeypatch.setattr(compile._Maker, "make", compared)
+    monkeypatch.setattr(compile.Maker, "make", compared)
     report = dyncomp.explain(program, mode="max-autotune", options=PATIENT)(x, y)
     assert len(made) >= 2
     assert "loops with" in report.details()

@@ -29,6 +29,17 @@ def is_compiling() -> bool:
     return False
 
 
+def changes_begin() -> tuple[int, ...]:
+    """What captured code has changed of the thread's state up to here (see :func:`changes_end`)."""
+    return ()
+
+
+def changes_end(begun: tuple[int, ...]) -> None:
+    """Break the graph where context variables or modes were changed since ``changes_begin`` gave ``begun``,
+    and not set back: in plain Python these changes are seen in another thread only. In plain Python this does
+    nothing."""
+
+
 class error_on_graph_break:
     """A region in which a graph break raises :class:`~dyncomp.errors.GraphBreakError`, or does not.
 

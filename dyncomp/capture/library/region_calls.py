@@ -6,9 +6,10 @@ from ..breaks import Break
 from ..environment import regions
 from ..policy.stance import set_stance
 from ..values.base import Tracer, Value
+from ..values.context_variable import ContextVariableState
 from ..values.number import ConstValue
 from ..values.region import RegionContextValue
-from .registry import builtin
+from .registry import NONE, builtin
 
 
 @builtin(regions.graph_break)
@@ -20,6 +21,25 @@ def _graph_break(tracer: Tracer, message: Value | None = None) -> Value:
 @builtin(regions.is_compiling)
 def _is_compiling(tracer: Tracer) -> Value:
     return ConstValue(True)
+
+
+@builtin(regions.changes_begin)
+def _changes_begin(tracer: Tracer) -> Value:
+    return ConstValue(_changes(tracer))
+
+
+@builtin(regions.changes_end)
+def _changes_end(tracer: Tracer, begun: Value) -> Value:
+    if tracer.constant_of(begun, "the changes of a thread") != _changes(tracer):
+        raise Break("unsupported-call", "a task changes context variables or modes")
+    return NONE
+
+
+def _changes(tracer: Tracer) -> tuple[int, ...]:
+    """Names for what the thread has set and not set back."""
+    states = [state for state in tracer.states.values() if isinstance(state, ContextVariableState)]
+    tokens = [id(token) for state in states for token in state.pending]
+    return (*tokens, *(id(made) for made in tracer.modes_set.values()))
 
 
 @builtin(regions.error_on_graph_break)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from ...hook._hook import mark
 from ...prims.layout import is_c_contiguous
 from ...signals import is_from_handler
 from ...symbolic.assumptions import agree
-from ...symbolic.integers import Dim, ShapeEnv, SymInt
+from ...symbolic.integers import Dim, ShapeEnv, SymInt, hint
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
@@ -471,6 +472,16 @@ def _drops(args: tuple[Any, ...]) -> bool:
     return any(type(a) is float and a > 0 and train is True for a, train in zip(args, args[1:]))
 
 
+def _work_beside_others(function: Any, opening: _Opening) -> float:
+    """Nanoseconds on one core of a recurrent layer, whose time steps leave most threads idle; else 0."""
+    if function.__name__ not in RECURRENT or len(opening.refs) < 2 or not opening.refs[0].ndim:
+        return 0.0
+    shape = opening.refs[0].shape
+    rows = hint(math.prod(shape[:-1]))
+    weights = sum(hint(math.prod(ref.shape)) for ref in opening.refs[1:] if ref.ndim == 2)
+    return 0.02 * rows * weights
+
+
 # -- rules --------------------------------------------------------------------------------------------------
 def routine(function: Any, in_modes: bool = False) -> Rule:
     """The rule of a function of tensors that gives new tensors and changes nothing. ``in_modes``: autocast
@@ -516,7 +527,7 @@ def called(
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
     constant = _without_gradient(tx, call, opening, found)
-    callee = Callee(call, function.__name__, (), ())
+    callee = Callee(call, function.__name__, (), (), work_ns=_work_beside_others(function, opening))
     ordered = tuple(tuple(shape[a] for a in order) for shape, order in zip(shapes, found.orders))
     made = emit(
         tx,

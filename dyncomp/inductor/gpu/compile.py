@@ -33,7 +33,7 @@ def check_devices(graph: Graph, owner: ArrayOwner | None) -> DeviceLibrary:
 
 
 def _kernels(planned: Planned) -> list[Kernel]:
-    steps: list[Step] = [step for segment in planned.module.segments for step in segment.steps]
+    steps: list[Step] = [step for segment in planned.module.segments for step in segment.flat]
     steps += [inner for step in steps if isinstance(step, Alternatives) for inner in step.plain]
     return [step.kernel for step in steps if isinstance(step, LaunchKernel)]
 

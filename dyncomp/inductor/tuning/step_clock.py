@@ -19,7 +19,7 @@ from ...dataclass import dataclass
 from ..launch import KernelStep, LaunchPlan, PyCallStep, build
 from ..launch import Step as PlanStep
 from ..render.cpp.unit import render_module
-from ..schedule import Module, Segment, Step
+from ..schedule import Module, PlainStep, Segment
 from .forms import Form
 
 # Rounds of all steps that are timed, within so many seconds.
@@ -47,12 +47,12 @@ class StepClock:
         return [min(of_step) * 1e-9 for of_step in zip(*rounds, strict=True)]
 
 
-def steps_of(module: Module, plan: LaunchPlan) -> list[Step | PyCallStep]:
+def steps_of(module: Module, plan: LaunchPlan) -> list[PlainStep | PyCallStep]:
     """The steps of a graph in order, those of the schedule and calls of library routines."""
     segments = {segment.symbol: segment for segment in module.segments}
-    found: list[Step | PyCallStep] = []
+    found: list[PlainStep | PyCallStep] = []
     for step in plan.steps:
-        found += segments[step.symbol].steps if isinstance(step, KernelStep) else [step]
+        found += segments[step.symbol].flat() if isinstance(step, KernelStep) else [step]
     return found
 
 
@@ -73,7 +73,7 @@ def with_clock(
     timed: list[PlanStep] = [clock]
     for number, step in enumerate(steps):
         if isinstance(step, PyCallStep):
-            timed += [step, clock]
+            timed += [replace(step, together=1), clock]
             continue
         segments.append(Segment(f"step_{number}", (step,)))
         timed += [KernelStep(f"step_{number}"), clock]

@@ -108,7 +108,7 @@ def first_build(
 
 def fast_flags(module: Module) -> tuple[str, ...]:
     """How to build a module first; nothing: as it is to be in the end."""
-    steps = [step for segment in module.segments for step in segment.steps]
+    steps = [step for segment in module.segments for step in segment.flat]
     kernels = {_kernel_of(step) for step in steps} - {None}
     if len(kernels) < LEAST_KERNELS:
         return ()

@@ -67,7 +67,7 @@ class TileSearch:
 
     def _product(self) -> CallBlas | None:
         """The step, where it is one of the runtime's own and reads the arrays as they are."""
-        steps = [step for segment in self.made.planned.module.segments for step in segment.steps]
+        steps = [step for segment in self.made.planned.module.segments for step in segment.flat]
         if len(steps) != 1 or len(self.made.planned.plan.steps) != 1:
             return None
         (step,) = steps

@@ -17,6 +17,8 @@
  *          blocks gives the same bits for every number of threads. 0 <= tid < num_threads is unique among
  *          bodies running at once in one call. Runs serially as body(ctx, 0, n, 0) if n <= grain, in a nested
  *          call, or with one thread.
+ * branches(run, ctx, count): calls run(ctx, k) for every k in [0, count), in any order, several at the same time where
+ *          there are threads; a parallel_for in one of them uses a part of the threads, with the same bits.
  * blas:    see DYNCOMP_BLAS_*; NULL where the process has no OpenBLAS with 64-bit integers.
  * blas_serial(1) has the BLAS use one thread per call until the matching blas_serial(0); calls nest and may
  *          come from several threads. Two pools of threads on the same cores slow each other down, so
@@ -59,7 +61,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 12
+#define DYNCOMP_ABI_VERSION 13
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -123,6 +125,7 @@ struct Runtime {
   int (*gemm_bf16)(const struct Gemm*);
   int timed;
   void (*next_step)(void);
+  void (*branches)(void (*run)(void* ctx, i64 branch), void* ctx, i64 count);
 };
 /* END */
 typedef struct Runtime Runtime;

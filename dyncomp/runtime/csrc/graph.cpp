@@ -197,6 +197,12 @@ bool run_steps(CompiledGraph* self, Frame& frame) {
   const Plan& plan = *frame.plan;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (frame.watched && i == plan.first_write && !frame.watched->before_writes(frame, self->saves)) return false;
+    const int together = frame.watched || frame.span ? 1 : plan.steps[i].together;
+    if (together > 1) {
+      if (!run_together(frame, &plan.steps[i], together)) return false;
+      i += static_cast<size_t>(together) - 1;
+      continue;
+    }
     if (frame.span) frame.span->begin(plan.steps[i].first_label);
     const bool ran = run_step(frame, plan.steps[i]);
     if (frame.span) frame.span->end();

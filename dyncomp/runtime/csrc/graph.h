@@ -83,6 +83,7 @@ struct Step {
   std::vector<BufferView> inputs;
   std::vector<BufferView> outputs;
   i64 first_label = 0;        /* of its parts, in Plan.labels */
+  int together = 1; /* this call and those after it, so many, may run at the same time */
   std::vector<int> last_read; /* inputs that were handed over and are read by no later step */
 };
 
@@ -197,6 +198,10 @@ bool read_inputs(Frame& frame);
 
 /* pycall.cpp */
 bool run_pycall(Frame& frame, const Step& step);
+
+/* together.cpp: calls that may run at the same time. Without a runner one after the other. */
+bool run_together(Frame& frame, const Step* steps, int count);
+PyObject* set_task_runner(PyObject* module, PyObject* runner);
 
 /* tensors.cpp: arrays of another library. */
 PyObject* use_direct_view(PyObject* module, PyObject* args);

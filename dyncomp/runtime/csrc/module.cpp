@@ -206,6 +206,20 @@ PyObject* use_set(PyObject*, PyObject* given) {
   Py_RETURN_NONE;
 }
 
+PyObject* task_begins(PyObject*, PyObject*) {
+  enter_task();
+  Py_RETURN_NONE;
+}
+
+PyObject* task_ends(PyObject*, PyObject*) {
+  leave_task();
+  Py_RETURN_NONE;
+}
+
+PyObject* get_running_tasks(PyObject*, PyObject*) { return PyLong_FromLong(running_tasks()); }
+
+PyObject* get_threads_here(PyObject*, PyObject*) { return PyLong_FromLong(threads_here()); }
+
 PyMethodDef methods[] = {
     {"load_library", load_library, METH_O, "dlopen a kernel library, until nothing holds what is returned."},
     {"loaded_libraries", loaded_libraries, METH_NOARGS, "How many libraries of kernels are loaded."},
@@ -213,6 +227,12 @@ PyMethodDef methods[] = {
     {"symbol", symbol, METH_VARARGS, "symbol(handle, name): address of an exported symbol."},
     {"num_threads", get_num_threads, METH_NOARGS, "Threads that parallel_for uses, the caller included."},
     {"set_num_threads", set_threads, METH_O, "Set the number of threads, 1 to 256."},
+    {"enter_task", task_begins, METH_NOARGS, "This thread works on a task: while tasks run, each has its part of the threads."},
+    {"leave_task", task_ends, METH_NOARGS, "This thread works on no task any more, or its task waits."},
+    {"set_task_runner", set_task_runner, METH_O,
+     "set_task_runner(runner): runner(functions) calls them in several threads and returns when all have ended."},
+    {"running_tasks", get_running_tasks, METH_NOARGS, "How many tasks run."},
+    {"threads_here", get_threads_here, METH_NOARGS, "About as many threads as a job of this thread has now."},
     {"share_threads", set_team, METH_VARARGS,
      "Run work on an OpenMP runtime's threads: addresses of GOMP_parallel, omp_get_thread_num, omp_get_max_threads."},
     {"default_num_threads", get_default_threads, METH_NOARGS, "What environment, affinity and cgroup allow."},

@@ -238,7 +238,7 @@ void parse_buffer_views(PyObject* tuple, const Plan& plan, std::vector<BufferVie
   for (Py_ssize_t i = 0; i < count; ++i) out->push_back(parse_buffer_view(PyTuple_GET_ITEM(tuple, i), plan));
 }
 
-/* (address, inputs that nothing reads later) or (callable, inputs, outputs) */
+/* (address, inputs that nothing reads later) or (callable, inputs, outputs, how many together) */
 void parse_step(PyObject* spec, Plan& plan) {
   plan.steps.emplace_back();
   Step& step = plan.steps.back();
@@ -256,6 +256,19 @@ void parse_step(PyObject* spec, Plan& plan) {
   step.callable = Py_NewRef(callable);
   parse_buffer_views(item(spec, 1, "a step"), plan, &step.inputs);
   parse_buffer_views(item(spec, 2, "a step"), plan, &step.outputs);
+  step.together = static_cast<int>(integer(item(spec, 3, "a step"), "how many calls run together"));
+}
+
+/* Calls that run together are calls, and in one group only. */
+void check_groups(const Plan& plan) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const int together = plan.steps[i].together;
+    require(together >= 1 && static_cast<size_t>(together) <= plan.steps.size() - i, "too many calls run together");
+    for (int k = 0; k < together && together > 1; ++k) {
+      const Step& step = plan.steps[i + static_cast<size_t>(k)];
+      require(step.callable && (k == 0 || step.together == 1), "a step that is no call, or of another group, runs together");
+    }
+  }
 }
 
 /* (0, output) (1, input) (2, of_input, index, descr, shape, strides, offset, writeable) (3, object) */
@@ -346,6 +359,7 @@ void parse_all(PyObject* spec, Plan& plan) {
   parse_arena(PyTuple_GET_ITEM(spec, 6), PyTuple_GET_ITEM(spec, 7), plan);
   each(PyTuple_GET_ITEM(spec, 8), plan, "constants", parse_constant);
   each(PyTuple_GET_ITEM(spec, 9), plan, "steps", parse_step);
+  check_groups(plan);
   each(PyTuple_GET_ITEM(spec, 10), plan, "results", parse_result);
   for (const Step& step : plan.steps)
     for (const int index : step.last_read) require(!is_result(plan, index), "a result is made of an input that was released");

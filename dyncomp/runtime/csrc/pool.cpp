@@ -5,6 +5,12 @@
  * own is done. Workers spin briefly after work, then sleep on a futex. A job that a sleeping or descheduled
  * worker never joined ends without it: the caller does the rest, closes the job, and waits only for workers
  * that hold a chunk.
+ *
+ * Branches run on groups: each thread that comes leads a branch that nobody has begun, or else helps a leader by
+ * taking part in the jobs of its branch, as a worker does in those of the pool. A group is a pool whose workers are
+ * these helpers. Nobody waits for a branch that no thread runs.
+ *
+ * While tasks run (dyncomp/tasks) there are several pools, and each thread uses its part of the threads.
  */
 #include "pool.h"
 #include "spans.h"
@@ -28,8 +34,8 @@
 
 namespace dyncomp {
 
-Runtime runtime_table = {parallel_for, 1,       {},      blas_serial, nullptr, nullptr, nullptr,
-                         nullptr,      nullptr, nullptr, nullptr,     0,       next_step};
+Runtime runtime_table = {parallel_for, 1,       {},      blas_serial, nullptr, nullptr,   nullptr,
+                         nullptr,      nullptr, nullptr, nullptr,     0,       next_step, run_branches};
 
 namespace {
 
@@ -101,14 +107,25 @@ struct Pool {
   std::atomic<unsigned> status{0}; /* floating-point errors of the job's other threads */
   int started = 0; /* workers created so far; workers have ids 1..started */
   Share shares[kMaxThreads];
+
+  Pool* groups = nullptr; /* kMostBranches of them, once there were branches */
+  /* Of a group: its helpers have ids 1..helpers. */
+  std::atomic<int> helpers{0};
+  std::atomic<bool> finished{false};
+  int expected = 1; /* threads, the leader included */
 };
 
-Pool* pool = nullptr;
+/* The first serves a thread outside of tasks; the others are made when tasks first need them. */
+constexpr int kMostPools = 16;
+std::atomic<Pool*> pools[kMostPools];
+std::atomic<int> tasks_running{0};
 std::atomic<const Team*> shared_team{nullptr}; /* never freed: a kernel may be asking it for its threads */
 std::atomic<i64> team_pause_ends{0};
 i64 team_caller_done = 0; /* under `busy` */
 bool is_child = false;
 thread_local bool inside_body = false;
+thread_local bool inside_task = false;
+thread_local Pool* group = nullptr; /* of the branch that this thread leads */
 
 void run_share(Pool* p, Share& share, int tid) {
   for (;;) {
@@ -151,6 +168,32 @@ void leave(Pool* p) {
   if (last && !(before & kOpen) && p->caller_asleep.load(std::memory_order_seq_cst)) futex_wake(&p->gate, INT_MAX);
 }
 
+/* Takes part in one job after another, as number `tid`, until `ended`. */
+template <class Ended>
+void serve(Pool* p, int tid, Ended ended) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t done_epoch = kNone;
+  while (!ended()) {
+    uint32_t seen = 0;
+    auto has_work = [&] {
+      seen = p->gate.load(std::memory_order_acquire);
+      return (seen & kOpen) && seen / kEpochStep != done_epoch;
+    };
+    if (!has_work() && !spin_until([&] { return has_work() || ended(); })) {
+      p->sleepers.fetch_add(1, std::memory_order_seq_cst);
+      seen = p->gate.load(std::memory_order_seq_cst);
+      if (!((seen & kOpen) && seen / kEpochStep != done_epoch) && !ended()) futex_wait(&p->gate, seen);
+      p->sleepers.fetch_sub(1, std::memory_order_seq_cst);
+      continue;
+    }
+    if (!try_join(p, seen)) continue;
+    done_epoch = seen / kEpochStep;
+    /* Participants may be fewer than workers after set_num_threads. */
+    if (tid < p->participants) take_part(p, tid);
+    leave(p);
+  }
+}
+
 struct WorkerArguments {
   Pool* pool;
   int tid;
@@ -161,26 +204,7 @@ void* worker_main(void* raw) {
   Pool* const p = arguments->pool;
   const int tid = arguments->tid;
   delete arguments;
-  uint32_t done_epoch = 0;
-  for (;;) {
-    uint32_t seen = p->gate.load(std::memory_order_acquire);
-    auto has_work = [&] {
-      seen = p->gate.load(std::memory_order_acquire);
-      return (seen & kOpen) && seen / kEpochStep != done_epoch;
-    };
-    if (!has_work() && !spin_until(has_work)) {
-      p->sleepers.fetch_add(1, std::memory_order_seq_cst);
-      seen = p->gate.load(std::memory_order_seq_cst);
-      if (!((seen & kOpen) && seen / kEpochStep != done_epoch)) futex_wait(&p->gate, seen);
-      p->sleepers.fetch_sub(1, std::memory_order_seq_cst);
-      continue;
-    }
-    if (!try_join(p, seen)) continue;
-    done_epoch = seen / kEpochStep;
-    /* Participants may be fewer than workers after set_num_threads. */
-    if (tid < p->participants) take_part(p, tid);
-    leave(p);
-  }
+  serve(p, tid, [] { return false; });
   return nullptr;
 }
 
@@ -286,14 +310,141 @@ bool is_team_late() {
   return ends && now_nanoseconds() <= ends;
 }
 
-/* The child has only the forking thread: a new pool starts its workers when first used. The old one leaks;
- * its memory may be in any state. OpenMP's threads are gone, too. */
+/* The child has only the forking thread: a new pool starts its workers when first used. The old ones leak;
+ * their memory may be in any state. OpenMP's threads are gone, too. */
 void after_fork_in_child() {
-  pool = new (std::nothrow) Pool();
+  for (std::atomic<Pool*>& each : pools) each.store(nullptr, std::memory_order_relaxed);
+  pools[0].store(new (std::nothrow) Pool(), std::memory_order_relaxed);
   shared_team.store(nullptr, std::memory_order_relaxed);
+  tasks_running.store(inside_task ? 1 : 0, std::memory_order_relaxed);
   is_child = true;
   inside_body = false;
+  group = nullptr;
   blas_after_fork_in_child();
+}
+
+/* The threads that a job of this thread may have: while tasks run, its part. */
+int wanted_threads() {
+  const int all = runtime_table.num_threads;
+  const int tasks = tasks_running.load(std::memory_order_relaxed);
+  const int users = inside_task ? tasks : tasks + 1;
+  return users <= 1 ? all : (all > users ? all / users : 1);
+}
+
+/* A pool that no other job uses, made `busy`; NULL if there is none. */
+Pool* take_pool() {
+  const int most = tasks_running.load(std::memory_order_relaxed) ? kMostPools : 1;
+  for (int k = 0; k < most; ++k) {
+    Pool* p = pools[k].load(std::memory_order_acquire);
+    if (!p && k) {
+      Pool* const made = new (std::nothrow) Pool();
+      if (!made) return nullptr;
+      if (pools[k].compare_exchange_strong(p, made, std::memory_order_acq_rel))
+        p = made;
+      else
+        delete made;
+    }
+    if (p && !p->busy.exchange(1, std::memory_order_acquire)) return p;
+  }
+  return nullptr;
+}
+
+void return_pool(Pool* p) { p->busy.store(0, std::memory_order_release); }
+
+/* What other threads saw in the job that has ended. */
+void take_status(Pool* p) {
+  if (p->status.load(std::memory_order_relaxed)) raise_status(p->status.exchange(0, std::memory_order_relaxed));
+}
+
+/* Under `busy`: a job of as many threads as are wanted and can be had; false if that is one. */
+bool run_on_pool(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int wanted) {
+  /* A task's own thread would get a team of its own. */
+  const Team* const team = inside_task ? nullptr : shared_team.load(std::memory_order_acquire);
+  if (team) {
+    const int most = team->most_threads();
+    if (most < wanted) wanted = most;
+  }
+  if (wanted <= 1) return false;
+  const bool on_team = team && !is_team_late();
+  const int threads = on_team ? wanted : ensure_workers(p, wanted);
+  if (threads <= 1) return false;
+  prepare(p, body, ctx, n, grain, threads);
+  if (on_team)
+    run_on_team(p, team);
+  else
+    run_on_workers(p);
+  take_status(p);
+  return true;
+}
+
+/* -- branches ------------------------------------------------------------------------------------------------ */
+
+constexpr int kMostBranches = 16;
+
+struct Branches {
+  void (*run)(void* ctx, i64 branch);
+  void* ctx;
+  int count;
+  Pool* groups;
+  std::atomic<int> next{0};
+};
+
+void lead(Branches& branches, int branch) {
+  Pool* const mine = &branches.groups[branch];
+  group = mine;
+  inside_body = false;
+  branches.run(branches.ctx, branch);
+  inside_body = true;
+  group = nullptr;
+  mine->finished.store(true, std::memory_order_seq_cst);
+  /* Helpers that fall asleep now see another gate. */
+  mine->gate.fetch_add(kEpochStep, std::memory_order_seq_cst);
+  if (mine->sleepers.load(std::memory_order_seq_cst)) futex_wake(&mine->gate, INT_MAX);
+}
+
+/* The branch that is not finished and has the fewest helpers, or NULL. */
+Pool* find_group(const Branches& branches) {
+  Pool* found = nullptr;
+  int fewest = INT_MAX;
+  for (int k = 0; k < branches.count; ++k) {
+    Pool* const each = &branches.groups[k];
+    if (each->finished.load(std::memory_order_acquire)) continue;
+    const int helpers = each->helpers.load(std::memory_order_relaxed);
+    if (helpers >= fewest) continue;
+    fewest = helpers;
+    found = each;
+  }
+  return found;
+}
+
+void help(Pool* leaders) {
+  const int tid = leaders->helpers.fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (tid >= kMaxThreads) return;
+  const unsigned before = status_bits(); /* of the branches that this thread has led */
+  serve(leaders, tid, [leaders] { return leaders->finished.load(std::memory_order_seq_cst); });
+  inside_body = true; /* of the job that the branches are */
+  raise_status(before);
+}
+
+void take_branches(void* raw, i64, i64, int) {
+  Branches& branches = *static_cast<Branches*>(raw);
+  for (;;) {
+    const int branch = branches.next.fetch_add(1, std::memory_order_relaxed);
+    if (branch >= branches.count) break;
+    lead(branches, branch);
+  }
+  while (Pool* const found = find_group(branches)) help(found);
+}
+
+bool make_groups(Pool* p, int count, int threads) {
+  if (!p->groups) p->groups = new (std::nothrow) Pool[kMostBranches];
+  if (!p->groups) return false;
+  for (int k = 0; k < count; ++k) {
+    p->groups[k].helpers.store(0, std::memory_order_relaxed);
+    p->groups[k].finished.store(false, std::memory_order_relaxed);
+    p->groups[k].expected = threads > count ? threads / count : 1;
+  }
+  return true;
 }
 
 }  // namespace
@@ -301,31 +452,52 @@ void after_fork_in_child() {
 void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
-  Pool* const p = pool;
-  int wanted = runtime_table.num_threads;
-  const Team* const team = shared_team.load(std::memory_order_acquire);
-  if (team) {
-    const int most = team->most_threads();
-    if (most < wanted) wanted = most;
-  }
-  if (n <= grain || wanted <= 1 || inside_body || !p || p->busy.exchange(1, std::memory_order_acquire)) {
+  if (n <= grain || inside_body) {
     body(ctx, 0, n, 0);
     return;
   }
-  const bool on_team = team && !is_team_late();
-  const int threads = on_team ? wanted : ensure_workers(p, wanted);
-  if (threads <= 1) {
-    body(ctx, 0, n, 0);
-  } else {
-    prepare(p, body, ctx, n, grain, threads);
-    if (on_team)
-      run_on_team(p, team);
-    else
-      run_on_workers(p);
-    if (p->status.load(std::memory_order_relaxed)) raise_status(p->status.exchange(0, std::memory_order_relaxed));
+  if (group) {
+    const int threads = group->helpers.load(std::memory_order_acquire) + 1;
+    if (threads <= 1) {
+      body(ctx, 0, n, 0);
+      return;
+    }
+    prepare(group, body, ctx, n, grain, threads < kMaxThreads ? threads : kMaxThreads);
+    run_on_workers(group);
+    take_status(group);
+    return;
   }
-  p->busy.store(0, std::memory_order_release);
+  const int wanted = wanted_threads();
+  Pool* const p = wanted > 1 ? take_pool() : nullptr;
+  const bool shared = p && run_on_pool(p, body, ctx, n, grain, wanted);
+  if (!shared) body(ctx, 0, n, 0);
+  if (p) return_pool(p);
 }
+
+void run_branches(void (*run)(void* ctx, i64 branch), void* ctx, i64 count) {
+  const int wanted = wanted_threads();
+  Pool* const p = count > 1 && count <= kMostBranches && wanted > 1 && !inside_body && !group ? take_pool() : nullptr;
+  bool shared = false;
+  if (p && make_groups(p, static_cast<int>(count), wanted)) {
+    Branches branches = {run, ctx, static_cast<int>(count), p->groups};
+    shared = run_on_pool(p, take_branches, &branches, wanted, 1, wanted);
+  }
+  if (p) return_pool(p);
+  if (shared) return;
+  for (i64 branch = 0; branch < count; ++branch) run(ctx, branch);
+}
+
+void enter_task() {
+  inside_task = true;
+  tasks_running.fetch_add(1, std::memory_order_relaxed);
+}
+
+void leave_task() {
+  inside_task = false;
+  tasks_running.fetch_sub(1, std::memory_order_relaxed);
+}
+
+int running_tasks() { return tasks_running.load(std::memory_order_relaxed); }
 
 bool share_threads(const Team& with) {
   if (is_child) return false;
@@ -337,11 +509,13 @@ bool share_threads(const Team& with) {
 
 int num_threads() { return runtime_table.num_threads; }
 
+int threads_here() { return group ? group->expected : wanted_threads(); }
+
 void set_num_threads(int count) { runtime_table.num_threads = count; }
 
 void initialize_pool() {
-  if (pool) return;
-  pool = new (std::nothrow) Pool();
+  if (pools[0].load(std::memory_order_relaxed)) return;
+  pools[0].store(new (std::nothrow) Pool(), std::memory_order_release);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   runtime_table.num_threads = default_num_threads();
   use_products(gemm_set(nullptr));

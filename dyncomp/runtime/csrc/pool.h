@@ -9,9 +9,19 @@ constexpr int kMaxThreads = 256;
 
 void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain);
 
-/* Threads used by parallel_for, the caller included. */
+/* Runtime.branches. */
+void run_branches(void (*run)(void* ctx, i64 branch), void* ctx, i64 count);
+
+/* Threads used by parallel_for, the caller included, where no task runs. */
 int num_threads();
+/* About as many as a job of this thread has now: in branches and beside tasks its part. */
+int threads_here();
 void set_num_threads(int count);
+
+/* Around the work of a task in its thread: while tasks run, each has its part of the threads. */
+void enter_task();
+void leave_task();
+int running_tasks();
 
 /* An OpenMP runtime's functions; all null where there is none. */
 struct Team {

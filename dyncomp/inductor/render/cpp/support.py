@@ -8,7 +8,7 @@ from ....errors import LoweringFault
 from .sections import ordered, sections, text_of, vector_declaration
 
 # Defined in every unit's prelude or by the renderer itself.
-_PRELUDE_NAMES = frozenset({"dc_call", "dc_size_min", "dc_size_max", "dc_block"})
+_PRELUDE_NAMES = frozenset({"dc_call", "dc_branch", "dc_size_min", "dc_size_max", "dc_block"})
 # Names of the program's functions and files may look like helpers'.
 _COMMENT = re.compile(r"^[ \t]*//.*$", re.M)
 _VECTOR_NAME = re.compile(r"\bdcv_\w+")

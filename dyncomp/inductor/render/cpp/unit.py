@@ -12,7 +12,18 @@ from ...fusion.epilogue import MAX_BUFFERS
 from ...launch import abi_declarations
 from ...loops.loop_ir import Kernel
 from ...naming import suffix_of
-from ...schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Segment, TileKernel
+from ...schedule import (
+    Alternatives,
+    CallBlas,
+    CallChain,
+    CallRows,
+    LaunchKernel,
+    Module,
+    PlainStep,
+    RunBranches,
+    Segment,
+    TileKernel,
+)
 from ..knobs import USUAL, Knobs
 from . import ctext
 from .blas import product
@@ -36,6 +47,7 @@ struct c128 { double re, im; };
 #define DC_LIST
 #endif
 template <class Body> static void dc_call(void* body, i64 lo, i64 hi, int) { (*(Body*)body)(lo, hi); }
+template <class Body> static void dc_branch(void* body, i64 branch) { (*(Body*)body)(branch); }
 DC_INLINE i64 dc_size_min(i64 a, i64 b) { return a < b ? a : b; }
 DC_INLINE i64 dc_size_max(i64 a, i64 b) { return a > b ? a : b; }
 struct TileContext { void* buffers[TILE_BUFFERS]; const i64* s; const Runtime* rt; };
@@ -158,9 +170,9 @@ def render_module(
     """
     symbols = {name: f"s[{k}]" for k, name in enumerate(module.symbols)}
     unit = _Unit(symbols, serial_ns, vector_calls, knobs)
-    steps = sum(len(segment.steps) for segment in module.segments)
+    steps = sum(len(segment.flat) for segment in module.segments)
     most = 0 if steps > MODULE_STEPS else LIST_STEPS
-    entries = [_segment(unit, segment, len(segment.steps) > most) for segment in module.segments]
+    entries = [_segment(unit, segment, len(segment.flat) > most) for segment in module.segments]
     if module.sizes:
         entries.append(_sizes(module.sizes, symbols))
     functions = share_functions(unit.functions)
@@ -201,20 +213,52 @@ def _sizes(sizes: tuple[Dim, ...], symbols: Mapping[str, str]) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
+_ENTRY = "(void** buffers, const i64* s, const Runtime* rt, i64* error)"
+
+
 def _segment(unit: _Unit, segment: Segment, is_list: bool) -> str:
     kind = "DC_LIST i64" if is_list else "i64"
-    lines = [
-        f'extern "C" {kind} {segment.symbol}(void** buffers, const i64* s, const Runtime* rt, i64* error) {{'
-    ]
-    lines.append("  (void)rt;")
+    parts: list[str] = []
+    lines = [f'extern "C" {kind} {segment.symbol}{_ENTRY} {{', "  (void)rt;"]
     if len(segment.steps) > 1:
         lines.append("  const int timed = __atomic_load_n(&rt->timed, __ATOMIC_RELAXED);")
     for number, step in enumerate(segment.steps):
         if number:
             lines.append("  if (__builtin_expect(timed, 0)) rt->next_step();")
-        assert not isinstance(step, Alternatives)
-        lines += _launch(step, unit) if isinstance(step, LaunchKernel) else _product(step, unit)
-    return "\n".join([*lines, "  return 0;", "}"]) + "\n"
+        if not isinstance(step, RunBranches):
+            lines += _step(step, unit)
+            continue
+        names = [f"{segment.symbol}_{number}_{k}" for k in range(len(step.branches))]
+        for name, branch in zip(names, step.branches):
+            inner = [line for each in branch for line in _step(each, unit)]
+            head = f"static {kind} {name}{_ENTRY} {{"
+            parts.append("\n".join([head, "  (void)rt;", *inner, "  return 0;", "}"]) + "\n")
+        lines += _branches(names)
+    return "\n".join([*parts, *lines, "  return 0;", "}"]) + "\n"
+
+
+def _step(step: PlainStep, unit: _Unit) -> list[str]:
+    assert not isinstance(step, Alternatives)
+    return _launch(step, unit) if isinstance(step, LaunchKernel) else _product(step, unit)
+
+
+def _branches(names: list[str]) -> list[str]:
+    """Functions that run at the same time; the error of the first that has one."""
+    count = len(names)
+    return [
+        "  {",
+        f"    i64 codes[{count}] = {{0}}, details[{count}][4] = {{{{0}}}};",
+        f"    static i64 (*const functions[{count}])(void**, const i64*, const Runtime*, i64*) = "
+        f"{{{', '.join(names)}}};",
+        "    auto branches = [&](i64 k) { codes[k] = functions[k](buffers, s, rt, details[k]); };",
+        f"    rt->branches(&dc_branch<decltype(branches)>, &branches, {count});",
+        f"    for (i64 k = 0; k < {count}; ++k) {{",
+        "      if (!codes[k]) continue;",
+        "      for (int i = 0; i < 4; ++i) error[i] = details[k][i];",
+        "      return codes[k];",
+        "    }",
+        "  }",
+    ]
 
 
 def _product(step: CallBlas | CallChain | CallRows, unit: _Unit) -> list[str]:

@@ -75,7 +75,7 @@ struct Blocking {
 
   /* More blocks where there are too few for all threads: first of rows, then of columns. The bits are the same. */
   void share_out(i64 products, i64 groups) {
-    const i64 wanted = least(num_threads() > 1 ? num_threads() * kPiecesPerThread : 1,
+    const i64 wanted = least(threads_here() > 1 ? threads_here() * kPiecesPerThread : 1,
                              ceil_div(products * g.m * g.n * (g.k + 1), kWork));
     const i64 least_rows = g.fill_b ? kRowsPerFilled : kRowsPerPiece;
     const i64 rows = least(ceil_div(wanted, products * column_blocks), g.m / least_rows);

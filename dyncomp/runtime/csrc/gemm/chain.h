@@ -35,7 +35,7 @@ struct Chain {
     first_width = is_turned(first) ? half : 0;
     second_width = is_turned(second) ? (ceil_div(second.n, kWidth) | 1) * kWidth : 0;
     const i64 fitting = kChainBytes / static_cast<i64>(sizeof(T)) / row_step;
-    const i64 shared = ceil_div(products * first.m, num_threads() > 1 ? num_threads() * kPiecesPerThread : 1);
+    const i64 shared = ceil_div(products * first.m, threads_here() > 1 ? threads_here() * kPiecesPerThread : 1);
     const i64 rows = least(kChainRows, least(fitting, shared)) / kChainRowsStep * kChainRowsStep;
     rows_per_block = least(first.m, rows < kChainRowsStep ? kChainRowsStep : rows);
     row_blocks = ceil_div(first.m, rows_per_block);

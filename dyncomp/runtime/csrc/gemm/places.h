@@ -126,7 +126,7 @@ struct Places {
   void choose_blocks(i64 products) {
     const i64 fitting = kKernelBytes / static_cast<i64>(sizeof(Term)) / (terms * panel + 1);
     column_blocks = ceil_div(panels, least(panels, g.block_panels > 0 ? g.block_panels : most(1, fitting)));
-    const i64 wanted = num_threads() > 1 ? ceil_div(num_threads() * kPiecesPerThread, products) : 1;
+    const i64 wanted = threads_here() > 1 ? ceil_div(threads_here() * kPiecesPerThread, products) : 1;
     const i64 worth = ceil_div(g.m * g.n * (terms + 1), kPiece);
     const i64 chunks = ceil_div(g.m, rows_at_once);
     row_blocks = least(chunks, ceil_div(least(wanted, worth), column_blocks));

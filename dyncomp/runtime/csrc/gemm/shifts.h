@@ -85,7 +85,7 @@ struct Shifts {
     const i64 per_row = layers * planes * (in_line() ? 1 : wide), over = in_line() ? reach(1) : reach(0);
     const i64 fitting = kStripBytes / static_cast<i64>(sizeof(Term)) / per_row - over;
     const i64 extent = in_line() ? w.columns : result_rows();
-    const i64 wanted = num_threads() > 1 ? ceil_div(num_threads() * kPiecesPerThread, products) : 1;
+    const i64 wanted = threads_here() > 1 ? ceil_div(threads_here() * kPiecesPerThread, products) : 1;
     const i64 work = products * g.m * g.n * terms;
     i64 count = ceil_div(extent, fitting < 1 ? 1 : fitting);
     count = most(count, least(least(wanted, ceil_div(work, products * kPiece)), extent / (2 * over + 2)));

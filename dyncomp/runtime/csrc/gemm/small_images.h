@@ -24,7 +24,7 @@ struct SmallImages {
     panels = ceil_div(columns, panel);
     tile_rows = ceil_div(g.m, ceil_div(g.m, most_rows(tile_vectors)));
     terms = ceil_div(g.k, ceil_div(g.k, kTerms));
-    const i64 wanted = num_threads() > 1 ? ceil_div(num_threads() * kPiecesPerThread, panels) : 1;
+    const i64 wanted = threads_here() > 1 ? ceil_div(threads_here() * kPiecesPerThread, panels) : 1;
     const i64 groups = ceil_div(g.m, tile_rows);
     row_blocks = most(1, least(wanted, g.m / kRowsPerPiece));
     rows_per_block = ceil_div(groups, row_blocks) * tile_rows;

@@ -65,7 +65,7 @@ struct ByVector {
   bool in_memory;
 
   explicit ByVector(const Product<T>& of, i64 products) : product(of), g(of.g) {
-    const i64 wanted = num_threads() > 1 ? least(num_threads() * 2, products * g.n * g.k / kPiece) : 1;
+    const i64 wanted = threads_here() > 1 ? least(threads_here() * 2, products * g.n * g.k / kPiece) : 1;
     const i64 most_cols = kVectorRowBytes / static_cast<i64>(sizeof(T));
     const i64 pieces = most(ceil_div(g.n, most_cols), ceil_div(wanted, products));
     cols = ceil_div(ceil_div(g.n, pieces), kWidth) * kWidth;

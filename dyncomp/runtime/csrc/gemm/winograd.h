@@ -101,7 +101,7 @@ struct Winograd {
 
   /* As few strips as fit, of about one size; more for threads, and fewer kernels for each where that is not enough. */
   void choose(i64 products) {
-    const i64 wanted = num_threads() > 1 ? ceil_div(2 * num_threads(), products) : 1;
+    const i64 wanted = threads_here() > 1 ? ceil_div(2 * threads_here(), products) : 1;
     const i64 smallest = ceil_div(kTilesOfStrip, tiles_across);
     strip = least(tiles_down, fitting() / tiles_across);
     if (ceil_div(tiles_down, strip) < wanted)
@@ -110,8 +110,8 @@ struct Winograd {
     strips = ceil_div(tiles_down, strip);
     tiles = strip * tiles_across;
     panel_blocks = 1;
-    if (strips * products < num_threads())
-      panel_blocks = most(1, least(ceil_div(num_threads(), strips * products), count / kRowsPerPiece));
+    if (strips * products < threads_here())
+      panel_blocks = most(1, least(ceil_div(threads_here(), strips * products), count / kRowsPerPiece));
     panels_per_block = ceil_div(panels, panel_blocks);
     panel_blocks = ceil_div(panels, panels_per_block);
     row_step = w.channels_last ? channels + kWidth : 1;
