@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
+import dyncomp
 from dyncomp.options import _FROM_ENVIRONMENT, Options
+from tools import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 SOURCES = ("dyncomp", "tests", "docs", "tools", "bench", "demo", ".ci")
 # Files of other places, and what programs leave behind.
-ELSEWHERE = {"../shared/DESIGN.md", ".venv/", "edited.cpp", "run.py", "out/NAME-DIGEST"}
+ELSEWHERE = {"../shared/DESIGN.md", ".venv/", "edited.cpp", "run.py", "build/site", "out/NAME-DIGEST"}
 # Arguments of `compile`, which have a table of their own, and what is for tests.
 NO_OPTIONS = {"mode", "backend", "fullgraph", "dynamic", "capture_plain"}
 # Read by the build, or by tests alone.
@@ -98,7 +100,13 @@ def _anchors(text: str) -> set[str]:
 
 
 def _using() -> str:
-    return (ROOT / "docs/using.md").read_text(encoding="utf-8")
+    """The two pages that list options and variables: for all users, and for few."""
+    return "\n".join((ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("using", "advanced"))
+
+
+def test_the_page_for_all_users_lists_few_options() -> None:
+    text = (ROOT / "docs/using.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\| `\w+` \| `?[^|`]+`? \| ", text, re.M)) <= 12
 
 
 def test_every_option_is_documented_with_its_default() -> None:
@@ -121,6 +129,25 @@ def test_every_environment_variable_is_documented() -> None:
             known |= set(re.findall(r'"(DYNCOMP_[A-Z_]+)"', path.read_text(encoding="utf-8")))
     assert sorted(known - documented - NO_VARIABLES) == []
     assert sorted(documented - known) == []
+
+
+def test_the_reference_is_up_to_date_and_complete() -> None:
+    named = [name for names in reference.TOPICS.values() for name in names]
+    assert sorted(named) == sorted(dyncomp.__all__)
+    for name in dyncomp.__all__:
+        assert getattr(dyncomp, name).__doc__, f"{name} has no docstring"
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.render(), "python -m tools.reference"
+
+
+def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {"index.html", "docs/using.html", "docs/tutorial_numpy.html"} <= {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html")
+    }
 
 
 # -- examples ---------------------------------------------------------------------------------
@@ -158,7 +185,10 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     for module in _needs(text):
         pytest.importorskip(module)
     uses = [use for made, use in USES.items() if re.search(rf"(?<!\.)\b{made}\b", text)]
-    assert uses or "\nassert " in text, f"{name} makes nothing that this test knows how to use"
+    if re.search(r"^ *assert ", text, re.M):
+        uses = []  # it says itself what comes out
+    else:
+        assert uses, f"{name} makes nothing that this test knows how to use"
     program = tmp_path / "example.py"  # capture wants to find the source
     program.write_text("\n".join([BEFORE, text, *uses, ""]), encoding="utf-8")
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
