@@ -58,9 +58,8 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m mypy || status=1; \
 	exit $$status
 
-# MkDocs warns of MkDocs 2, to which nothing moves here, unless it is told not to.
 docs: $(VENV)/.docs
-	DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 bench: $(VENV)/.bench $(VENV)/.torch

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "pages"
-_SOURCES = ("*.md", "LICENSE", "docs/*.md", "docs/images/*", "bench/*.md", "dyncomp/**/README.md")
+_SOURCES = ("*.md", "LICENSE", "tests/round_trip.py", "docs/*.md", "docs/images/*", "bench/*.md", "dyncomp/**/*.md", "tests/*/RESULTS.md")
 
 
 def stage(target: Path = PAGES) -> Path:
