@@ -1,7 +1,7 @@
 """``python -m bench.picture`` draws ``docs/images/figures.svg``: what the pages of ``bench/`` measured.
 
-Nothing is measured here. Every figure is worked out from the tables of a page, so that the picture says what the pages
-say; run it after a page was written anew.
+Nothing is measured here. Every figure is worked out from the tables of a page, so that the picture says what
+the pages say; run it after a page was written anew.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def draw(target: Path = PICTURE) -> None:
     axes.axvline(1, color=_TEXT, linewidth=1)
     axes.set_xscale("log")
     axes.set_xlim(0.09, 64)
-    axes.set_xticks([0.1, 0.25, 0.5, 1, 2, 4, 10, 40], ["0.1x", "0.25x", "0.5x", "1x", "2x", "4x", "10x", "40x"])
+    ticks = (0.1, 0.25, 0.5, 1, 2, 4, 10, 40)
+    axes.set_xticks(ticks, [f"{tick:g}x" for tick in ticks])
     axes.minorticks_off()
     axes.set_yticks(range(len(shown)), [figure.label for figure in shown])
     axes.invert_yaxis()

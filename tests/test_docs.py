@@ -82,12 +82,15 @@ def _broken_links(text: str, document: Path) -> Iterator[str]:
     found = re.findall(r"\]\(([^)\s]+)\)", prose) + re.findall(r"""(?:src|srcset|href)="([^"]+)""", prose)
     for link in found:
         name, _, anchor = link.partition("#")
-        target = document.parent / name if name else document
+        target = document.parent / name if name else ROOT
         if "://" in link:
             continue
-        if name and not target.exists():
-            yield link
-        elif anchor and anchor not in _anchors(target.read_text(encoding="utf-8") if name else text):
+        if (
+            name
+            and not target.exists()
+            or anchor
+            and anchor not in _anchors(target.read_text(encoding="utf-8") if name else text)
+        ):
             yield link
 
 

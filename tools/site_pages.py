@@ -1,6 +1,6 @@
 """The pages of the documentation site, for MkDocs (``hooks`` in ``mkdocs.yml``).
 
-Pages of ``docs/`` link to those beside the sources (``ARCHITECTURE.md``, ``bench/*.md``, READMEs of packages).
+Pages of ``docs/`` link to those beside the sources (``ARCHITECTURE.md``, ``bench/*.md``, packages' READMEs).
 MkDocs takes pages from one folder only, so the hook copies all of them, in the tree that they have here, to
 ``build/pages``, and links work on the site as they do in a checkout.
 """
@@ -12,7 +12,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "pages"
-_SOURCES = ("*.md", "LICENSE", "tests/round_trip.py", "docs/*.md", "docs/images/*", "bench/*.md", "dyncomp/**/*.md", "tests/*/RESULTS.md")
+_SOURCES = (
+    *("*.md", "LICENSE", "docs/*.md", "docs/images/*", "bench/*.md", "dyncomp/**/*.md"),
+    *("tests/*/RESULTS.md", "tests/round_trip.py"),
+)
 
 
 def stage(target: Path = PAGES) -> Path:

@@ -7,7 +7,7 @@ they took as long as a capture would gain in time (the old question of renting o
 is never kept waiting: one call of it may be all of the program's work.
 
 The same holds for a function that is compiled anew again and again (a small objective, made in a loop): each
-``compile`` call is a configuration of its own, so what the captures of equal code cost under earlier ones counts.
+``compile`` call is a configuration of its own, so what captures of equal code cost under earlier ones counts.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def to_wait(function: types.FunctionType, args: tuple[Any, ...], config: Capture
     if _hook.waited(code, config) >= patience or _runs_loops(code, config) or _brings_much(args, config):
         config.records.waiting.discard(code)
         return None
-    why = "small arrays in many pieces" if config.spent_ms >= cost_model.FREE_MS else "compiled anew many times"
+    why = (
+        "small arrays in many pieces" if config.spent_ms >= cost_model.FREE_MS else "compiled anew many times"
+    )
     reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: {why}"
     config.records.waiting[code] = (code.co_qualname, location(code), reason)
     return WAITS
