@@ -12,7 +12,7 @@ TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install
 
 .NOTPARALLEL:
-.PHONY: help demo test test-core test-slow test-cpython sanitize lint bench clean
+.PHONY: help demo test test-core test-slow test-cpython sanitize lint bench docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make test-slow  the heavier suites"
 	@echo "make test-cpython  CPython's own tests, every test method compiled, on PYTHON"
 	@echo "make sanitize   the C extensions' tests under -X dev, and with address and undefined-behaviour sanitizers"
+	@echo "make docs       the documentation as a site, build/site; fails at broken links"
 	@echo "make bench      measure against NumPy, Numba, JAX and torch.compile; writes bench/RESULTS.md"
 
 demo: $(VENV)/.demo
@@ -57,6 +58,10 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m mypy || status=1; \
 	exit $$status
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
 bench: $(VENV)/.bench $(VENV)/.torch
 	$(BIN)/python -m bench
 
@@ -76,6 +81,10 @@ $(VENV)/.demo: $(VENV)/.core
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.core

@@ -121,7 +121,6 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    ("wait",)
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_LATER[name]}")

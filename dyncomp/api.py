@@ -20,6 +20,7 @@ from .capture.entries.records import Records
 from .capture.environment.regions import calling
 from .capture.policy.fallback import resting
 from .capture.policy.memory_budget import held
+from .capture.policy.patience import forget as forget_captures
 from .capture.policy.stance import current_stance
 from .frontends.base import Frontend
 from .hook import _hook
@@ -346,6 +347,7 @@ def reset() -> None:
     for config in list(SESSION.configs):
         config.forget()
     SESSION.counters.clear()
+    forget_captures()
     notices.forget()
     unload_unused()
 

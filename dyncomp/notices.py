@@ -69,7 +69,8 @@ def check_variables(environ: Mapping[str, str], options: Iterable[str]) -> None:
         if name == variable or name in known or name.startswith(_OF_DEVELOPERS):
             continue
         close = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {_PREFIX}{close[0]}?" if close else "docs/using.md lists those that there are"
+        listed = "docs/using.md and docs/advanced.md list those that there are"
+        hint = f"did you mean {_PREFIX}{close[0]}?" if close else listed
         warn_once("variables", f"the environment variable {variable} means nothing and is ignored ({hint})")
     size = environ.get("DYNCOMP_CACHE_SIZE_MB", "")
     if size and not size.isdigit():

@@ -12,6 +12,8 @@ from .notices import check_variables
 from .symbolic.dynamic_sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")
+# what torch.compile calls a mode: here only "reduce-overhead" records CUDA graphs
+_OTHER_NAMES = {"max-autotune-no-cudagraphs": "max-autotune"}
 PROGRESS = ("auto", "on", "off")
 TIERS = ("best", "fast-first")
 RANDOM = ("library", "fused")
@@ -172,6 +174,7 @@ def make_options(
     """
     environ = os.environ if environ is None else environ
     check_variables(environ, _FROM_ENVIRONMENT)
+    mode = _OTHER_NAMES.get(mode, mode) if isinstance(mode, str) else mode
     made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=parse_dynamic(dynamic))
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")
@@ -186,6 +189,8 @@ def make_options(
         if name not in _KNOWN:
             raise ValueError(f"unknown option {name!r}; known: {', '.join(sorted(_KNOWN))}")
         parsed: Any = parse_dynamic(value) if name == "dynamic" else value
+        if name == "mode" and isinstance(value, str):
+            parsed = _OTHER_NAMES.get(value, value)
         if name == "verify":
             parsed = verified_calls(value)
         if name == "dump" and isinstance(value, os.PathLike):

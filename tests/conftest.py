@@ -26,8 +26,10 @@ os.environ.setdefault("DYNCOMP_WARM_START", os.environ.get("ROUND_TRIP", "0"))
 def counted_from_nothing():
     """Faults that an earlier test of this process caused on purpose are not this one's."""
     from dyncomp import faults
+    from dyncomp.capture.policy import patience
 
     faults.counters.pop("internal_errors", None)
+    patience.forget()  # which functions were compiled by other tests, too
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -13,6 +13,7 @@ import pytest
 import dyncomp
 from dyncomp.errors import DyncompError, GraphBreakError
 from dyncomp.graph.interp import as_callable
+from dyncomp.options import make_options
 from dyncomp.pipeline import op_table
 
 
@@ -143,6 +144,11 @@ def test_two_configurations_of_one_function_are_apart():
 def test_what_cannot_be_compiled(wrong):
     with pytest.raises(TypeError, match="cannot compile"):
         dyncomp.compile(wrong)
+
+
+def test_modes_by_the_names_of_torch_compile():
+    name = "max-autotune-no-cudagraphs"
+    assert make_options(mode=name).mode == make_options(options={"mode": name}).mode == "max-autotune"
 
 
 def test_wrong_settings():

@@ -70,3 +70,12 @@ def test_a_measurement():
     low, high = found["quartiles"]
     assert low <= found["median"] <= high and found["calls"] >= 7 and not found["wrong"]
     assert Table({("column_sum", "numpy"): found}).median("column_sum", "numpy") == found["median"]
+
+
+def test_the_picture_shows_what_the_pages_say():
+    from bench.picture import PICTURE, figures
+
+    drawn = PICTURE.read_text(encoding="utf-8")
+    shown = [text for figure in figures() for text in (figure.label, figure.value)]
+    assert "NumPy programs against Numba" in shown
+    assert [text for text in shown if f">{text}<" not in drawn] == [], "python -m bench.picture"

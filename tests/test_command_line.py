@@ -54,6 +54,15 @@ def test_doctor_of_a_cache_that_cannot_be_used(run):
     assert status == 0 and "name a directory of your own in DYNCOMP_CACHE_DIR" in text
 
 
+def test_breaks(run):
+    status, text = run("breaks", "clock")
+    assert status == 0 and "The clock is read" in text and "What to do: Measure around" in text
+    status, text = run("breaks", "--json")
+    assert status == 0 and "data-dependent-branch" in {kind["id"] for kind in json.loads(text)["breaks"]}
+    status, text = run("breaks", "data-branch")
+    assert status == 1 and "did you mean data-dependent-branch?" in text
+
+
 def test_cache(run, tmp_path):
     assert "0 libraries" in run("cache", "info")[1]
     run("doctor")

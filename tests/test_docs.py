@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import os
 import re
 import subprocess
@@ -13,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
+import dyncomp
 from dyncomp.options import _FROM_ENVIRONMENT, Options
+from tools import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 SOURCES = ("dyncomp", "tests", "docs", "tools", "bench", "demo", ".ci")
 # Files of other places, and what programs leave behind.
-ELSEWHERE = {"../shared/DESIGN.md", ".venv/", "edited.cpp", "run.py", "out/NAME-DIGEST"}
+ELSEWHERE = {"../shared/DESIGN.md", ".venv/", "edited.cpp", "run.py", "build/site", "out/NAME-DIGEST"}
 # Arguments of `compile`, which have a table of their own, and what is for tests.
 NO_OPTIONS = {"mode", "backend", "fullgraph", "dynamic", "capture_plain"}
 # Read by the build, or by tests alone.
@@ -65,13 +68,48 @@ def test_paths_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8"))
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (document.parent / link).exists()] == []
+    assert list(_broken_links(document.read_text(encoding="utf-8"), document)) == []
+
+
+def test_broken_links_are_found() -> None:
+    text = "# A b, and `c`\n[x](#a-b-and-c) [x](#a-c) [x](using.md#options) [x](using.md#nope) [x](nope.md)"
+    assert list(_broken_links(text, ROOT / "docs/here.md")) == ["#a-c", "using.md#nope", "nope.md"]
+
+
+def _broken_links(text: str, document: Path) -> Iterator[str]:
+    """Links to files that are not there, and to headings that their page does not have."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    found = re.findall(r"\]\(([^)\s]+)\)", prose) + re.findall(r"""(?:src|srcset|href)="([^"]+)""", prose)
+    for link in found:
+        name, _, anchor = link.partition("#")
+        target = document.parent / name if name else ROOT
+        if "://" in link:
+            continue
+        if (
+            name
+            and not target.exists()
+            or anchor
+            and anchor not in _anchors(target.read_text(encoding="utf-8") if name else text)
+        ):
+            yield link
+
+
+def _anchors(text: str) -> set[str]:
+    """The headings as GitHub and the site spell them in links."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    headings = re.findall(r"^#+ +(.+?) *$", prose, re.M)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 
 def _using() -> str:
-    return (ROOT / "docs/using.md").read_text(encoding="utf-8")
+    """The two pages that list options and variables: for all users, and for few."""
+    return "\n".join((ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("using", "advanced"))
+
+
+def test_the_page_for_all_users_lists_few_options() -> None:
+    text = (ROOT / "docs/using.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\| `\w+` \| `?[^|`]+`? \| ", text, re.M)) <= 12
 
 
 def test_every_option_is_documented_with_its_default() -> None:
@@ -96,9 +134,30 @@ def test_every_environment_variable_is_documented() -> None:
     assert sorted(documented - known) == []
 
 
+def test_the_reference_is_up_to_date_and_complete() -> None:
+    named = [name for names in reference.TOPICS.values() for name in names]
+    assert sorted(named) == sorted(dyncomp.__all__)
+    for name in dyncomp.__all__:
+        assert getattr(dyncomp, name).__doc__, f"{name} has no docstring"
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.render(), "python -m tools.reference"
+
+
+def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {"index.html", "docs/using.html", "docs/tutorial_numpy.html"} <= {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html")
+    }
+
+
 # -- examples ---------------------------------------------------------------------------------
 def _examples() -> Iterator[tuple[str, str]]:
     for document in DOCUMENTS:
+        if document.stem.startswith("tutorial_"):
+            continue  # one program, below
         blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"), re.S | re.M)
         for number, block in enumerate(blocks):
             if not block.startswith(">>>"):
@@ -129,7 +188,10 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     for module in _needs(text):
         pytest.importorskip(module)
     uses = [use for made, use in USES.items() if re.search(rf"(?<!\.)\b{made}\b", text)]
-    assert uses or "\nassert " in text, f"{name} makes nothing that this test knows how to use"
+    if re.search(r"^ *assert ", text, re.M):
+        uses = []  # it says itself what comes out
+    else:
+        assert uses, f"{name} makes nothing that this test knows how to use"
     program = tmp_path / "example.py"  # capture wants to find the source
     program.write_text("\n".join([BEFORE, text, *uses, ""]), encoding="utf-8")
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -138,5 +200,35 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+TUTORIALS = sorted((ROOT / "docs").glob("tutorial_*.md"))
+# Between what the blocks of a tutorial print.
+NEXT = "-- next block --"
+
+
+def _tutorial(text: str) -> tuple[str, list[str]]:
+    """All ``python`` blocks as one program, and what each is said to print: its ``text`` block, or ``""``."""
+    blocks = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.S | re.M)
+    return f"\nprint({NEXT!r})\n\n".join(code for code, _ in blocks), [printed for _, printed in blocks]
+
+
+@pytest.mark.parametrize("document", TUTORIALS, ids=lambda path: path.stem)
+def test_tutorials_run_and_print_what_they_show(document: Path, tmp_path: Path) -> None:
+    if document.stem == "tutorial_pytorch":
+        pytest.importorskip("torch")
+    code, shown = _tutorial(document.read_text(encoding="utf-8"))
+    program = tmp_path / "tutorial.py"
+    program.write_text(code, encoding="utf-8")
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+    printed = done.stdout.split(NEXT + "\n")
+    assert len(printed) == len(shown)
+    check = doctest.OutputChecker().check_output
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert [pair for pair in zip(shown, printed) if pair[0] and not check(*pair, flags)] == []
+
+
 def test_there_are_examples() -> None:
+    assert {path.stem for path in TUTORIALS} == {"tutorial_numpy", "tutorial_pytorch"}
     assert {"README.md-0", "README.md-1", "using.md-0"} <= set(EXAMPLES)

@@ -17,7 +17,9 @@ Where capture cannot follow a program it *breaks the graph*: what was captured s
 instruction itself runs as in plain Python, and capture goes on right behind it. The program's results,
 effects and exceptions stay the same. `dyncomp.explain(f)(*args)` lists the breaks of a call with the user's
 lines, `dyncomp.stats()["breaks"]` counts them by id, and `dyncomp.compile(f, fullgraph=True)` raises
-`GraphBreakError` at the first one.
+`GraphBreakError` at the first one. The command `dyncomp breaks ID` prints what is here.
+
+[Dealing with graph breaks](graph_breaks.md) says when one matters, and shows how to mend the usual ones.
 """
 
 

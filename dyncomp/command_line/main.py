@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from . import cache, doctor
+from . import breaks, cache, doctor
 from .answers import Answer
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ def _about_this_machine(commands: Commands, shared: argparse.ArgumentParser) -> 
     ):
         action = actions.add_parser(name, help=about, description=about, parents=[shared])
         action.set_defaults(run=_answering(function))
+
+    about = "say what a graph break means, and what to do about it"
+    command = commands.add_parser("breaks", help=about, description=about, parents=[shared])
+    command.add_argument("id", nargs="?", help="the break's id, as reports and errors give it (default: all)")
+    command.set_defaults(run=lambda options: _answering(lambda: breaks.explain(options.id))(options))
 
 
 def _answering(function: Callable[[], Answer]) -> Callable[[argparse.Namespace], int]:

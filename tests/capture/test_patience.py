@@ -170,3 +170,45 @@ def test_code_that_died_is_forgotten(impatient):
     waiting[twin] = ("twin", None, "waits")
     waiting.discard(twin)
     assert twin not in waiting
+
+
+def _objective(k):
+    def objective(x):
+        return ((x - k) ** 2).sum()
+
+    return objective
+
+
+def _compiled_objectives(x, **options):
+    """Twelve, each compiled by itself; what they give must be right."""
+    made = [dyncomp.compile(_objective(k), options=options) for k in range(12)]
+    for k, compiled in enumerate(made):
+        assert compiled(x) == _objective(k)(x)
+    return made
+
+
+def test_what_is_compiled_anew_many_times_waits():
+    dyncomp.reset()
+    made = _compiled_objectives(np.ones(4), patience_us=10_000)
+    waiting = [compiled for compiled in made if _waits(compiled)]
+    assert 0 < len(waiting) < len(made) and _waits(waiting[-1]) == [_objective(0).__qualname__]
+    (reason,) = (reason for _, _, reason in waiting[-1].config.records.waiting.values())
+    assert "compiled anew" in reason
+    for _ in range(100_000):
+        waiting[-1](np.ones(4))
+        if _graphs(waiting[-1]):
+            break
+    assert _graphs(waiting[-1])  # once it has run for long
+    dyncomp.reset()
+    assert not _waits(_compiled_objectives(np.ones(4), patience_us=10_000)[0])
+
+
+@pytest.mark.parametrize("options", [{"patience_us": 0}, {"measure": False}])
+def test_what_is_compiled_anew_on_demand_does_not_wait(options):
+    dyncomp.reset()
+    assert all(_graphs(compiled) for compiled in _compiled_objectives(np.ones(4), **options))
+
+
+def test_what_is_compiled_anew_for_large_arrays_does_not_wait():
+    dyncomp.reset()
+    assert all(_graphs(compiled) for compiled in _compiled_objectives(np.ones(cost_model.MUCH + 1)))

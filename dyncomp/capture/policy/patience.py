@@ -5,6 +5,9 @@ numbers between two graph breaks may never earn that. So the first pieces of a c
 they come. When these have cost a good part of a second, and no array was large, others run as they are until
 they took as long as a capture would gain in time (the old question of renting or buying skis). What has loops
 is never kept waiting: one call of it may be all of the program's work.
+
+The same holds for a function that is compiled anew again and again (a small objective, made in a loop): each
+``compile`` call is a configuration of its own, so what captures of equal code cost under earlier ones counts.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from __future__ import annotations
 import contextlib
 import math
 import types
+import weakref
+from collections import Counter
 from typing import Any
 
 from ...errors import Unsupported
@@ -34,10 +39,22 @@ _DEFAULT_STANCE = STANCES.index("default")
 WAITS = Plain("", Until.IT_RAN_LONG, _hook.Entry(None, None, needs_hook=True, rank=-1))
 
 
+# By code and options: milliseconds that captures took under all configurations. Code goes with the program's.
+_SPENT: weakref.WeakKeyDictionary[types.CodeType, Counter[tuple[Any, ...]]] = weakref.WeakKeyDictionary()
+
+
+def forget() -> None:
+    """Have no function be one that was compiled before."""
+    _SPENT.clear()
+
+
 def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) -> None:
     """Count that ``code`` was captured, and compiled as ``graph``."""
     config.records.waiting.discard(code)
-    config.spent_ms += cost_model.capture_ms(graph)
+    cost = cost_model.capture_ms(graph)
+    config.spent_ms += cost
+    if not config.is_private and config.options.patience_us:
+        _SPENT.setdefault(code, Counter())[config.options.key()] += cost
     if graph is not None:
         config.has_large_work |= cost_model.works_on_much(graph, config.table)
 
@@ -52,16 +69,25 @@ def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
 
 def to_wait(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> Plain | None:
     """For a miss: whether the original runs this once, as the capture has to wait."""
-    if config.spent_ms < cost_model.FREE_MS or config.has_large_work or not _may_wait(config):
-        return None
     code = function.__code__
+    spent = max(config.spent_ms, _spent_on(code, config))
+    if spent < cost_model.FREE_MS or config.has_large_work or not _may_wait(config):
+        return None
     patience = _patience_ns(code, config)
     if _hook.waited(code, config) >= patience or _runs_loops(code, config) or _brings_much(args, config):
         config.records.waiting.discard(code)
         return None
-    reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: small arrays in many pieces"
+    why = (
+        "small arrays in many pieces" if config.spent_ms >= cost_model.FREE_MS else "compiled anew many times"
+    )
+    reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: {why}"
     config.records.waiting[code] = (code.co_qualname, location(code), reason)
     return WAITS
+
+
+def _spent_on(code: types.CodeType, config: CaptureConfig) -> int:
+    """What captures of equal code took, under this configuration and others of the same options."""
+    return _SPENT[code][config.options.key()] if code in _SPENT else 0
 
 
 def _patience_ns(code: types.CodeType, config: CaptureConfig) -> int:

@@ -61,8 +61,9 @@ def render() -> str:
         "",
         "## Never captured",
         "",
-        "What depends on more than types and sizes, and:",
-        ", ".join(f"`{name}`" for name in refused) + ".",
+        "What depends on more than types and sizes"
+        + (": " + ", ".join(f"`{name}`" for name in refused) if refused else "")
+        + ".",
         "",
     ]
     return "\n".join(lines)

@@ -30,7 +30,7 @@ MOST_ROUNDS, LEAST_ROUNDS = 30, 3
 class StepClock:
     """A graph with a clock between its ``steps``. ``call`` takes what the graph takes and returns nothing."""
 
-    steps: tuple[Step | PyCallStep, ...]
+    steps: tuple[PlainStep | PyCallStep, ...]
     call: Callable[..., Any]
     stamps: list[int]
 
@@ -52,7 +52,7 @@ def steps_of(module: Module, plan: LaunchPlan) -> list[PlainStep | PyCallStep]:
     segments = {segment.symbol: segment for segment in module.segments}
     found: list[PlainStep | PyCallStep] = []
     for step in plan.steps:
-        found += segments[step.symbol].flat() if isinstance(step, KernelStep) else [step]
+        found += segments[step.symbol].flat if isinstance(step, KernelStep) else [step]
     return found
 
 
