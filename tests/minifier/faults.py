@@ -43,7 +43,7 @@ def wrong_spelling() -> None:
 
 
 def crash() -> None:
-    _spelled("arctan", "(*(volatile {T} *)0 + {0})")
+    _spelled("arctan", "(__builtin_trap(), {0})")
 
 
 def rejected() -> None:
@@ -234,7 +234,7 @@ FAULTS: dict[str, Case] = {
     "lost write": (lost_write, writing_program, {}),
     "wrong memory": (wrong_memory, lambda: chain(*PRODUCTS), {}),
     "wrong fusion": (wrong_fusion, lambda: chain("{v} + {v}[::-1] * {v}[:, ::-1]"), {}),
-    "wrong index": (wrong_index, lambda: chain("({v}.T + 1.0).reshape(6, 8)"), {}),
+    "wrong index": (wrong_index, lambda: chain("np.abs({v}).T.reshape(6, 8)", "{v} + {v}.T.reshape(6, 8)[::-1]"), {}),
     "wrong reduction": (wrong_reduction, lambda: chain(MAXIMUM), {}),
     "wrong rule": (wrong_rule, lambda: chain("np.maximum({v}, y)"), {}),
     "missing guard": (missing_guard, numbered_program, {"calls": BOTH_WAYS}),
