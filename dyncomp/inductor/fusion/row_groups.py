@@ -8,6 +8,7 @@ left, and products with the transposed matrix, whose sums over all rows grow blo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -27,7 +28,6 @@ from .epilogue import (
     RowMember,
     groups_of,
     has_own_type,
-    read_later,
     target_of,
     touched,
     written,
@@ -54,6 +54,9 @@ def fuse_row_groups(
     products that can be joined; ``accepts``: which groups there is a form for that takes several element
     types (by default all of one type)."""
     left: list[Item | None] = list(items)
+    users: Counter[int] = Counter()
+    for item in items:
+        users.update(_ids(touched(item)))
     at = -1
     while at + 1 < len(left):
         at += 1
@@ -61,7 +64,7 @@ def fuse_row_groups(
         if not is_product(first):
             continue
         assert isinstance(first, LibraryCall)
-        group = _Group(left, at, first.detail, env, is_product, accepts)
+        group = _Group(left, users, at, first.detail, env, is_product, accepts)
         if not group.starts() or not group.may_pay():
             continue
         group.grow()
@@ -91,7 +94,10 @@ class _Traffic:
 
 @dataclass(eq=False)
 class _Group:
+    """``users``: how many steps touch a storage, by its identity."""
+
     left: list[Item | None]
+    users: Counter[int]
     first: int
     space: Product
     env: ShapeEnv
@@ -197,9 +203,6 @@ class _Group:
         """What members but the last write, except for their matrices, of whose rows each reads its own."""
         return [s for m in self.members[:-1] for s in _outputs(self.item(m)) if not self.is_matrix(s)]
 
-    def own(self, at: int) -> bool:
-        return any(m.at == at for m in self.members)
-
     def others(self, start: int, end: int) -> Iterator[_Traffic]:
         own = {m.at for m in self.members}
         for at in range(start, end):
@@ -244,12 +247,10 @@ class _Group:
     # -- the result ---------------------------------------------------------------------------
     def private(self) -> list[Storage]:
         """Matrices that only members touch."""
-        found = []
-        for storage in self.matrices:
-            seen = (i for at, i in enumerate(self.left) if i is not None and not self.own(at))
-            if not read_later(list(seen), storage):
-                found.append(storage)
-        return found
+        own: Counter[int] = Counter()
+        for member in self.members:
+            own.update(_ids(touched(self.item(member))))
+        return [s for s in self.matrices if own[id(s)] == self.users[id(s)]]
 
     def pays(self) -> bool:
         """Whether what the products make has no memory then, and rows go through kernels to products."""
@@ -297,7 +298,9 @@ class _Group:
         if self.accepts is not None and not self.accepts(group):
             return
         for member in self.members:
+            self.users.subtract(_ids(touched(self.item(member))))
             self.left[member.at] = None
+        self.users.update(_ids(touched(group)))
         if self.left[place] is None:
             self.left[place] = group
         else:
