@@ -55,6 +55,7 @@ def fuse_row_groups(
     types (by default all of one type)."""
     left: list[Item | None] = list(items)
     users: Counter[int] = Counter()
+    known: dict[int, _Traffic] = {}
     for item in items:
         users.update(_ids(touched(item)))
     at = -1
@@ -64,7 +65,7 @@ def fuse_row_groups(
         if not is_product(first):
             continue
         assert isinstance(first, LibraryCall)
-        group = _Group(left, users, at, first.detail, env, is_product, accepts)
+        group = _Group(left, users, known, at, first.detail, env, is_product, accepts)
         if not group.starts() or not group.may_pay():
             continue
         group.grow()
@@ -75,29 +76,33 @@ def fuse_row_groups(
 
 @dataclass(eq=False)
 class _Member:
-    """A step of the group: its position, the kind of ``RowStep``, the matrix on its left, its kernel."""
+    """A step of the group: its position, the kind of ``RowStep``, the matrix on its left, its kernel; the
+    storages that it reads and writes, by identity."""
 
     at: int
     kind: str
     matrix: Storage | None = None
     kernel: Kernel | None = None
+    inputs: frozenset[int] = frozenset()
+    outputs: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class _Traffic:
-    """The storages that the step at a position touches and writes, by identity."""
+    """The storages that a step touches and writes, by identity."""
 
-    at: int
     touched: frozenset[int]
     written: frozenset[int]
 
 
 @dataclass(eq=False)
 class _Group:
-    """``users``: how many steps touch a storage, by its identity."""
+    """``users``: how many steps touch a storage, by its identity. ``known``: by that of steps.
+    ``placed``: the position behind which the members so far can run."""
 
     left: list[Item | None]
     users: Counter[int]
+    known: dict[int, _Traffic]
     first: int
     space: Product
     env: ShapeEnv
@@ -105,7 +110,7 @@ class _Group:
     accepts: Accepts | None
     members: list[_Member] = field(default_factory=list)
     matrices: list[Storage] = field(default_factory=list)
-    known: dict[int, _Traffic] = field(default_factory=dict)
+    placed: int = -1
 
     def starts(self) -> bool:
         """Whether the first product makes a matrix that a group may be about."""
@@ -113,11 +118,26 @@ class _Group:
 
     def may_pay(self) -> bool:
         """Whether a group that begins here could be more than epilogues, and narrow: asked before it is
-        looked for, which takes time where there are many products."""
-        reachable = self.left[self.first + 1 : self.first + 1 + REACH]
-        kernels = [item.kernel for item in reachable if isinstance(item, Emitted)]
-        by_rows = any(a.kind == "reduce" for kernel in kernels for a in kernel.axes)
-        return self.is_narrow() and (by_rows or hint(product(self.space.batch)) > 1)
+        looked for, which takes time where there are many products. What is read elsewhere needs memory."""
+        if not self.matrices or not self.is_narrow():
+            return False
+        end = min(len(self.left), self.first + 1 + REACH)
+        target = id(self.matrices[0])
+        near = sum(target in step.touched for _, step in self.others(self.first + 1, end))
+        if near + 1 < self.users[target]:
+            return False
+        if hint(product(self.space.batch)) > 1:
+            return True
+        kernels = [item.kernel for item in self.left[self.first + 1 : end] if isinstance(item, Emitted)]
+        return any(map(self.reduces_rows, kernels))
+
+    def reduces_rows(self, kernel: Kernel) -> bool:
+        """Whether a kernel reduces what may be rows of the first product."""
+        reduced = [a.size for a in kernel.axes if a.kind == "reduce"]
+        if not reduced or not same(product(reduced), self.space.n):
+            return False
+        others = [a.size for a in kernel.axes if a.kind != "reduce"]
+        return same(product(others), product((*self.space.batch, self.space.m)))
 
     def grow(self) -> None:
         """Take every later step in that belongs here and can run at the group's place."""
@@ -189,55 +209,64 @@ class _Group:
     def adopt(self, at: int, member: _Member, made: list[Storage]) -> bool:
         """Take a step in if all members can still run at one place, and it reads nothing that others of them
         finish only with their last block of rows."""
+        item = self.item(member)
+        member.inputs, member.outputs = _ids(_inputs(item)), _ids(_outputs(item))
+        if not member.inputs.isdisjoint(self.finished_last()):
+            return False
         self.members.append(member)
-        if _share(_inputs(self.item(member)), self.finished_last()):
+        place = self.place_with(member)
+        if place is None:
             self.members.pop()
             return False
-        if self.place() is None:
-            self.members.pop()
-            return False
+        self.placed = place
         self.matrices += [s for s in made if s.role == "temp"]
         return True
 
-    def finished_last(self) -> list[Storage]:
-        """What members but the last write, except for their matrices, of whose rows each reads its own."""
-        return [s for m in self.members[:-1] for s in _outputs(self.item(m)) if not self.is_matrix(s)]
+    def finished_last(self) -> frozenset[int]:
+        """What members write, except for their matrices, of whose rows each reads its own."""
+        return frozenset().union(*[m.outputs for m in self.members]) - _ids(self.matrices)
 
-    def others(self, start: int, end: int) -> Iterator[_Traffic]:
+    def others(self, start: int, end: int) -> Iterator[tuple[int, _Traffic]]:
+        """Positions of steps that are no members, and what they touch (asked again and again: kept)."""
         own = {m.at for m in self.members}
         for at in range(start, end):
-            if self.left[at] is not None and at not in own:
-                yield self.traffic(at)
-
-    def traffic(self, at: int) -> _Traffic:
-        """What a step touches (asked again and again: kept)."""
-        found = self.known.get(at)
-        if found is None:
             item = self.left[at]
-            assert item is not None
-            found = self.known[at] = _Traffic(at, _ids(touched(item)), _ids(written(item)))
-        return found
+            if item is not None and at not in own:
+                found = self.known.get(id(item))
+                if found is None:
+                    found = self.known[id(item)] = _Traffic(_ids(touched(item)), _ids(written(item)))
+                yield at, found
+
+    def place_with(self, last: _Member) -> int | None:
+        """As :meth:`place`, where that of the members before the last is known."""
+        behind = max(self.placed, self.first)
+        passed = [*self.others(behind + 1, last.at)]
+        place = max((at for at, step in passed if not step.written.isdisjoint(last.inputs)), default=behind)
+        if place == behind:
+            return behind if all(step.touched.isdisjoint(last.outputs) for _, step in passed) else None
+        return place if self.may_run_behind(place) else None
 
     def place(self) -> int | None:
         """The position behind which all members can run: what they read has been written there, and no step
         that they pass touches what they write, or writes what they read."""
         place = self.first
         for member in self.members:
-            inputs = _ids(_inputs(self.item(member)))
-            for step in self.others(place + 1, member.at):
-                if not step.written.isdisjoint(inputs):
-                    place = step.at
+            for at, step in self.others(place + 1, member.at):
+                if not step.written.isdisjoint(member.inputs):
+                    place = at
+        return place if self.may_run_behind(place) else None
+
+    def may_run_behind(self, place: int) -> bool:
+        """Whether members that pass other steps on their way there may do so."""
+        steps = [*self.others(self.first + 1, max(place + 1, *[m.at for m in self.members]))]
         for member in self.members:
-            inputs, outputs = _ids(_inputs(self.item(member))), _ids(_outputs(self.item(member)))
-            passed = (
-                self.others(member.at + 1, place + 1)
-                if member.at <= place
-                else self.others(place + 1, member.at)
-            )
-            for step in passed:
-                if not (step.touched.isdisjoint(outputs) and step.written.isdisjoint(inputs)):
-                    return None
-        return place
+            low, high = sorted((member.at, place))
+            inputs, outputs = member.inputs, member.outputs
+            for at, step in steps:
+                if low < at <= high:
+                    if not (step.touched.isdisjoint(outputs) and step.written.isdisjoint(inputs)):
+                        return False
+        return True
 
     def item(self, member: _Member) -> Item:
         item = self.left[member.at]
