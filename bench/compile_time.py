@@ -108,15 +108,19 @@ def convolutions(depth: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def training(depth: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """PyTorch: a transformer encoder with the derivatives by all of its weights."""
-    model, args = encoder(depth)
-    model.requires_grad_(True)  # type: ignore[attr-defined]
+    """PyTorch: products and activations with the derivatives by all weights."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(24, 16), nn.GELU(), nn.Linear(16, 16), nn.LayerNorm(16))
+    for _ in range(depth):
+        model.extend([nn.Linear(16, 16, bias=False), nn.Tanh(), nn.LayerNorm(16, elementwise_affine=False)])
+    model.extend([nn.Linear(16, 16), nn.Softmax(-1), nn.Linear(16, 12)])
 
     def f(x: Any) -> Any:
-        model.zero_grad()  # type: ignore[attr-defined]
         model(x).square().mean().backward()
 
-    return f, args
+    return f, (torch.randn(24, 24),)
 
 
 PROGRAMS: dict[str, Program] = {

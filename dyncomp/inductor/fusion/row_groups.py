@@ -9,7 +9,7 @@ left, and products with the transposed matrix, whose sums over all rows grow blo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...dataclass import dataclass, field
@@ -65,7 +65,7 @@ def fuse_row_groups(
         if not is_product(first):
             continue
         assert isinstance(first, LibraryCall)
-        group = _Group(left, users, known, at, first.detail, env, is_product, accepts)
+        group = _Group(left, users, known, at, first.detail, env, is_product, accepts, placed=at)
         if not group.starts() or not group.may_pay():
             continue
         group.grow()
@@ -98,7 +98,8 @@ class _Traffic:
 @dataclass(eq=False)
 class _Group:
     """``users``: how many steps touch a storage, by its identity. ``known``: by that of steps.
-    ``placed``: the position behind which the members so far can run."""
+    ``placed``: the position behind which the members so far can run. ``touched``, ``written``: by the
+    identity of storages, the positions of steps that are no members and touch or write them."""
 
     left: list[Item | None]
     users: Counter[int]
@@ -111,6 +112,8 @@ class _Group:
     members: list[_Member] = field(default_factory=list)
     matrices: list[Storage] = field(default_factory=list)
     placed: int = -1
+    touched: dict[int, list[int]] = field(default_factory=dict)
+    written: dict[int, list[int]] = field(default_factory=dict)
 
     def starts(self) -> bool:
         """Whether the first product makes a matrix that a group may be about."""
@@ -123,13 +126,17 @@ class _Group:
             return False
         end = min(len(self.left), self.first + 1 + REACH)
         target = id(self.matrices[0])
-        near = sum(target in step.touched for _, step in self.others(self.first + 1, end))
+        places = [at for at in range(self.first + 1, end) if self.left[at] is not None]
+        near = sum(target in self.traffic(at).touched for at in places)
         if near + 1 < self.users[target]:
+            return False
+        reachable = self.left[self.first + 1 : end]
+        details = [i.detail for i in reachable if isinstance(i, LibraryCall) and self.is_product(i)]
+        if not any(self.kind_of(detail) for detail in details if self.same_batch(detail)):
             return False
         if hint(product(self.space.batch)) > 1:
             return True
-        kernels = [item.kernel for item in self.left[self.first + 1 : end] if isinstance(item, Emitted)]
-        return any(map(self.reduces_rows, kernels))
+        return any(self.reduces_rows(item.kernel) for item in reachable if isinstance(item, Emitted))
 
     def reduces_rows(self, kernel: Kernel) -> bool:
         """Whether a kernel reduces what may be rows of the first product."""
@@ -143,10 +150,13 @@ class _Group:
         """Take every later step in that belongs here and can run at the group's place."""
         for at in range(self.first + 1, min(len(self.left), self.first + 1 + REACH)):
             item = self.left[at]
+            taken = False
             if isinstance(item, Emitted):
-                self.take_kernel(at, item)
+                taken = self.take_kernel(at, item)
             elif self.is_product(item):
-                self.take_product(at)
+                taken = self.take_product(at)
+            if item is not None and not taken:
+                self.stay(at)
 
     def call(self, at: int) -> LibraryCall:
         item = self.left[at]
@@ -154,21 +164,22 @@ class _Group:
         return item
 
     # -- products -----------------------------------------------------------------------------
-    def take_product(self, at: int) -> None:
+    def take_product(self, at: int) -> bool:
         call = self.call(at)
         detail = call.detail
         if self.accepts is None and call.value.dtype is not self.call(self.first).value.dtype:
-            return
+            return False
         place = place_of(detail.a.value)
         if self.is_matrix(place.storage) and same(place.offset, 0) and self.same_batch(detail):
             kind = self.kind_of(detail)
             if kind and not self.is_matrix(storage_of(detail.b.value)):
-                self.adopt(at, _Member(at, kind, place.storage), [])
-            return
+                return self.adopt(at, _Member(at, kind, place.storage), [])
+            return False
         others = (detail.m, detail.n)
         if self.same_batch(detail) and same(others[0], self.space.m) and same(others[1], self.space.n):
             if not any(self.is_matrix(storage_of(o.value)) for o in (detail.a, detail.b)):
-                self.adopt(at, _Member(at, "scores"), [target_of(call)])
+                return self.adopt(at, _Member(at, "scores"), [target_of(call)])
+        return False
 
     def is_matrix(self, storage: Storage) -> bool:
         return any(s is storage for s in self.matrices)
@@ -190,18 +201,18 @@ class _Group:
         return ""
 
     # -- kernels ------------------------------------------------------------------------------
-    def take_kernel(self, at: int, item: Emitted) -> None:
+    def take_kernel(self, at: int, item: Emitted) -> bool:
         if not any(self.is_matrix(s) for s in touched(item)):
-            return
+            return False
         outputs = [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
         distinct = len({id(s) for s in item.storages}) == len(item.storages)
         if any(self.is_matrix(s) for s in outputs) or not distinct:
-            return
+            return False
         made = rows_of(self.space, item, self.matrices, self.env)
         if made is None:
-            return
+            return False
         kernel, dense = made
-        self.adopt(
+        return self.adopt(
             at, _Member(at, "kernel", None, kernel), [s for s in outputs if any(s is d for d in dense)]
         )
 
@@ -226,46 +237,51 @@ class _Group:
         """What members write, except for their matrices, of whose rows each reads its own."""
         return frozenset().union(*[m.outputs for m in self.members]) - _ids(self.matrices)
 
-    def others(self, start: int, end: int) -> Iterator[tuple[int, _Traffic]]:
-        """Positions of steps that are no members, and what they touch (asked again and again: kept)."""
-        own = {m.at for m in self.members}
-        for at in range(start, end):
-            item = self.left[at]
-            if item is not None and at not in own:
-                found = self.known.get(id(item))
-                if found is None:
-                    found = self.known[id(item)] = _Traffic(_ids(touched(item)), _ids(written(item)))
-                yield at, found
+    def traffic(self, at: int) -> _Traffic:
+        """What a step touches (asked again and again: kept)."""
+        item = self.left[at]
+        assert item is not None
+        found = self.known.get(id(item))
+        if found is None:
+            found = self.known[id(item)] = _Traffic(_ids(touched(item)), _ids(written(item)))
+        return found
+
+    def stay(self, at: int) -> None:
+        """Note a step that is no member, which members may have to pass."""
+        step = self.traffic(at)
+        for storage in step.touched:
+            self.touched.setdefault(storage, []).append(at)
+        for storage in step.written:
+            self.written.setdefault(storage, []).append(at)
 
     def place_with(self, last: _Member) -> int | None:
         """As :meth:`place`, where that of the members before the last is known."""
-        behind = max(self.placed, self.first)
-        passed = [*self.others(behind + 1, last.at)]
-        place = max((at for at, step in passed if not step.written.isdisjoint(last.inputs)), default=behind)
-        if place == behind:
-            return behind if all(step.touched.isdisjoint(last.outputs) for _, step in passed) else None
-        return place if self.may_run_behind(place) else None
+        place = self.behind_inputs(last, self.placed)
+        if place > self.placed:
+            return place if self.may_run_behind(place) else None
+        return None if _lies_between(self.touched, last.outputs, place, last.at) else place
 
     def place(self) -> int | None:
         """The position behind which all members can run: what they read has been written there, and no step
         that they pass touches what they write, or writes what they read."""
         place = self.first
         for member in self.members:
-            for at, step in self.others(place + 1, member.at):
-                if not step.written.isdisjoint(member.inputs):
-                    place = at
+            place = self.behind_inputs(member, place)
         return place if self.may_run_behind(place) else None
+
+    def behind_inputs(self, member: _Member, place: int) -> int:
+        """The place, or that of the last step behind it that writes what a member reads."""
+        written = [at for s in member.inputs for at in self.written.get(s, ()) if place < at < member.at]
+        return max(written, default=place)
 
     def may_run_behind(self, place: int) -> bool:
         """Whether members that pass other steps on their way there may do so."""
-        steps = [*self.others(self.first + 1, max(place + 1, *[m.at for m in self.members]))]
         for member in self.members:
             low, high = sorted((member.at, place))
-            inputs, outputs = member.inputs, member.outputs
-            for at, step in steps:
-                if low < at <= high:
-                    if not (step.touched.isdisjoint(outputs) and step.written.isdisjoint(inputs)):
-                        return False
+            if _lies_between(self.touched, member.outputs, low, high):
+                return False
+            if _lies_between(self.written, member.inputs, low, high):
+                return False
         return True
 
     def item(self, member: _Member) -> Item:
@@ -318,6 +334,7 @@ class _Group:
             read = any(m.matrix is target for m in self.members)
             if not read and not any(_share(_inputs(k), [target]) for k in kernels):
                 self.members.remove(member)
+                self.stay(member.at)
                 self.matrices = [s for s in self.matrices if s is not target]
 
     def replace_steps(self) -> None:
@@ -362,6 +379,10 @@ def _number(storages: Sequence[Storage], storage: Storage) -> int:
 
 def _share(one: Sequence[Storage], other: Sequence[Storage]) -> bool:
     return any(s is t for s in one for t in other)
+
+
+def _lies_between(places: dict[int, list[int]], storages: frozenset[int], low: int, high: int) -> bool:
+    return any(low < at <= high for s in storages if s in places for at in places[s])
 
 
 def _ids(storages: Sequence[Storage]) -> frozenset[int]:
