@@ -1,7 +1,7 @@
 """``python -m bench.compile_units [collection ...]``: what g++ needs for each unit of models' code.
 
-Models and modules are those of ``tests/models`` (``transformers``, ``timm``, ``torchvision``, ``written``, …),
-``modules`` are single blocks of torchvision. The forward graphs are compiled with small inputs; each
+Models and modules are those of ``tests/models`` (``transformers``, ``timm``, ``torchvision``, ``written`` …);
+``modules`` are single blocks of torchvision and random ones. The forward graphs are compiled with small inputs; each
 source is compiled alone, in one run of g++ and on one core, and the processor time of that run is taken
 (user and system, with what it starts). A source above the bound is compiled again part by part, as
 :class:`dyncomp.build.toolchain.Toolchain` does with large ones, and function by function for the report.
@@ -38,7 +38,9 @@ QUIET_SECONDS = 0.12
 RANDOM_MODULES = 60
 # Seconds for one model or module, compilation included.
 LIMIT = 240
-_FUNCTION = re.compile(r"^static i64 (kernel_\w+)\(|^static void (tile_\w+)\(|^DC_SHARED \w+ (\w+)\(.*\{$", re.M)
+_FUNCTION = re.compile(
+    r"^static i64 (kernel_\w+)\(|^static void (tile_\w+)\(|^DC_SHARED \w+ (\w+)\(.*\{$", re.M
+)
 _PART = re.compile(r"^#if DC_PART\((\d+)\)$", re.M)
 
 
@@ -309,7 +311,9 @@ def main() -> None:
                 wrong = collect(found, f"{collection}/{name}", build)
                 slowest = max((unit.seconds for unit in found.units[before:]), default=0.0)
                 text = f"{collection}/{name}: {len(found.units) - before} units, slowest {slowest:.2f} s"
-                print(f"{text}, {time.perf_counter() - start:.0f} s in all {wrong}", file=sys.stderr, flush=True)
+                print(
+                    f"{text}, {time.perf_counter() - start:.0f} s in all {wrong}", file=sys.stderr, flush=True
+                )
     finally:
         Toolchain.compile = original  # type: ignore[method-assign]
     found.scale = (scale + slowness(find_toolchain())) / 2

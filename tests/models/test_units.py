@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 
@@ -9,6 +11,7 @@ import pytest
 def test_slowest_units_of_modules(tmp_path, monkeypatch, capsys):
     """All are built, and the slowest are printed; the bound itself is the bench's to check."""
     pytest.importorskip("torch")
+    importlib.import_module("tests.models.vision_operators")  # before torchvision
     pytest.importorskip("torchvision")
     from bench.compile_units import Collected, collect, programs, report, slowness
     from dyncomp.build.toolchain import Toolchain, find_toolchain
