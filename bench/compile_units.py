@@ -1,8 +1,8 @@
 """``python -m bench.compile_units [collection ...]``: what g++ needs for each unit of models' code.
 
 Models and modules are those of ``tests/models`` (``transformers``, ``timm``, ``torchvision``, ``written`` …);
-``modules`` are single blocks of torchvision and random ones. The forward graphs are compiled with small inputs; each
-source is compiled alone, in one run of g++ and on one core, and the processor time of that run is taken
+``modules`` are single blocks of torchvision and random ones. The forward graphs are compiled with small
+inputs; each source is compiled alone, in one run of g++ and on one core, and the processor time of that run is taken
 (user and system, with what it starts). A source above the bound is compiled again part by part, as
 :class:`dyncomp.build.toolchain.Toolchain` does with large ones, and function by function for the report.
 
