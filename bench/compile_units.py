@@ -2,9 +2,9 @@
 
 Models and modules are those of ``tests/models`` (``transformers``, ``timm``, ``torchvision``, ``written`` …);
 ``modules`` are single blocks of torchvision and random ones. The forward graphs are compiled with small
-inputs; each source is compiled alone, in one run of g++ and on one core, and the processor time of that run is taken
-(user and system, with what it starts). A source above the bound is compiled again part by part, as
-:class:`dyncomp.build.toolchain.Toolchain` does with large ones, and function by function for the report.
+inputs; each source is compiled alone, in one run of g++ and on one core, and the processor time of that run
+is taken (user and system, with what it starts). A source above the bound is compiled again part by part, as
+:class:`dyncomp.build.toolchain.Toolchain` does with large ones.
 
 A shared machine is slower than a quiet one: all seconds are divided by what a fixed source takes here and now
 beside what it takes on a quiet core (``QUIET_SECONDS``).
