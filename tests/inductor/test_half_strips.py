@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +259,31 @@ def test_nothing_beside_the_elements_is_read(step: int, march: str) -> None:
 
 def protect(address: int, length: int) -> None:
     assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(length), 0) == 0
+
+
+def test_far_elements_of_floats_are_no_strips(monkeypatch):
+    """Corners of pooled windows: gcc takes loads in large steps for records and compiles them for minutes."""
+    torch = pytest.importorskip("torch")
+    from dyncomp.build.toolchain import Toolchain
+
+    texts = []
+    compile_file = Toolchain.compile
+
+    def keep(self, source, *args):
+        texts.append(source.read_text())
+        return compile_file(self.with_flags(("-O0",)), source, *args)
+
+    monkeypatch.setattr(Toolchain, "compile", keep)
+    conv = torch.nn.Conv2d(4, 4, 1).half().requires_grad_(False)
+
+    def f(x):
+        return conv(torch.nn.functional.avg_pool2d(x * 2, 3, 1, 1) + 0.5)
+
+    x = torch.randn(4, 4, 64, 64).half()
+    compiled = dyncomp.compile(f, options={"cache": False})
+    assert torch.allclose(compiled(x), f(x), atol=2e-2)
+    assert texts
+    for text in texts:
+        for found in re.finditer(r"const i64 (i_\w+) = \w+ \+ lane;\n(.*?)\n *}\n", text, re.S):
+            far = re.findall(rf"= (m_\w+)\[(?:.* )?\d{{3,}} \* {found[1]}\b", found[2])
+            assert len(far) == len({*far}), found[0]

@@ -68,7 +68,9 @@ def _exit(origin: tuple[types.CodeType, int], problem: Break) -> ExceptionValue:
 
 def dropped_at_return(tracer: Tracer, frame: Frame) -> None:
     """The frame's locals go when it returns what is on top of its stack."""
-    if not any(generator.is_protected for generator in tracer.generators):
+    # asked of this frame's only: there may be as many others as the program made so far
+    held = [value for value in frame.locals.values() if isinstance(value, GeneratorValue)]
+    if not any(generator.is_protected for generator in held):
         return
     for name in frame.code.varnames:
         value = frame.locals.get(name)

@@ -26,14 +26,12 @@ from .epilogue import (
     Groups,
     Item,
     Rewriter,
+    Steps,
     Tiled,
     find_reader,
     groups_of,
     has_own_type,
-    read_later,
     target_of,
-    touched,
-    written,
 )
 from .fuse import LibraryCall
 from .softmax import find_softmax
@@ -55,32 +53,32 @@ class FoundChain:
 
 def fuse_chains(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
     """The steps, with products that only a kernel of rows and another product lie between made one step."""
-    left: list[Item | None] = list(items)
+    steps = Steps(items)
     for at, first in enumerate(items):
-        if left[at] is not first or not has_own_type(first):
+        if steps[at] is not first or not has_own_type(first):
             continue  # or it ends another chain
         assert isinstance(first, LibraryCall)
-        found = find_chain(left, at, first, env, has_own_type)
+        found = find_chain(steps, at, first, env, has_own_type)
         if found is None:
             continue
-        second = left[found.second]
+        second = steps[found.second]
         assert isinstance(second, LibraryCall)
-        left[at] = left[found.kernel] = None
+        steps[at] = steps[found.kernel] = None
         tiled = with_softmax(found.tiled, second, env) or seen_columns(found.tiled, env)
-        left[found.second] = Chained(first, tiled, second)
-    return [item for item in left if item is not None]
+        steps[found.second] = Chained(first, tiled, second)
+    return steps.left()
 
 
 def find_chain(
-    left: Sequence[Item | None], at: int, first: LibraryCall, env: ShapeEnv, is_product: IsProduct
+    steps: Steps, at: int, first: LibraryCall, env: ShapeEnv, is_product: IsProduct
 ) -> FoundChain | None:
     """What follows the product at ``at``, where that is a kernel of rows and a product; ``is_product`` says
     of a step whether it is one that can be joined."""
     scores = target_of(first)
-    reader = find_reader(left, at, first)
-    if reader is None or read_later(left[reader + 1 :], scores):
+    reader = find_reader(steps, at, first)
+    if reader is None or steps.is_read_later(scores, reader):
         return None
-    kernel = left[reader]
+    kernel = steps[reader]
     if not isinstance(kernel, Emitted):
         return None
     outputs = [s for s, b in zip(kernel.storages, kernel.kernel.buffers) if b.mode != "in"]
@@ -88,10 +86,10 @@ def find_chain(
         return None
     (weights,) = outputs
     needed = [*map(_storage, first.operands), *kernel.storages]
-    taker = _taker(left, reader, needed, weights, is_product)
-    if taker is None or read_later(left[taker + 1 :], weights):
+    taker = _taker(steps, reader, needed, weights, is_product)
+    if taker is None or steps.is_read_later(weights, taker):
         return None
-    second = left[taker]
+    second = steps[taker]
     assert isinstance(second, LibraryCall)
     if not _fits(first.detail, second.detail, weights):
         return None
@@ -109,22 +107,17 @@ def _in_two_buffers(kernel: Emitted, storage: Storage) -> bool:
 
 
 def _taker(
-    left: Sequence[Item | None],
+    steps: Steps,
     reader: int,
     needed: list[Storage],
     weights: Storage,
     is_product: IsProduct,
 ) -> int | None:
     """The product that is first to touch ``weights``; ``None`` if the steps before cannot move there."""
-    for later in range(reader + 1, len(left)):
-        item = left[later]
-        if item is None:
-            continue
-        if any(s is weights for s in touched(item)):
-            return later if is_product(item) else None
-        if any(s is n for s in written(item) for n in needed):
-            return None
-    return None
+    taker = next(steps.touching(weights, reader), None)
+    if taker is None or not is_product(steps[taker]):
+        return None
+    return None if any(steps.writes(s, reader, taker) for s in needed) else taker
 
 
 def _fits(first: Product, second: Product, weights: Storage) -> bool:

@@ -7,7 +7,8 @@ reads the product, it is never written to memory. Sizes must be known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from ...dataclass import dataclass
 from ...prims.scalar import SCALARS
@@ -161,18 +162,70 @@ class RowGroup:
 Item = Emitted | LibraryCall | FusedProduct | Chained | Prepared | RowGroup
 
 
+class Steps:
+    """Steps that are being joined, by place; ``None`` for what has become part of another step. Knows which
+    touch a storage: who asks for each product does not go through all steps behind it."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items: list[Item | None] = [*items]
+        self._places: dict[int, list[int]] = {}
+        for at, item in enumerate(items):
+            self._note(at, item)
+
+    def __getitem__(self, at: int) -> Item | None:
+        return self._items[at]
+
+    def __setitem__(self, at: int, item: Item | None) -> None:
+        self._items[at] = item
+        if item is not None:
+            self._note(at, item)
+
+    def left(self) -> list[Item]:
+        """What there is now, in order."""
+        return [item for item in self._items if item is not None]
+
+    def touching(self, storage: Storage, behind: int = -1) -> Iterator[int]:
+        """The places behind ``behind`` of steps that touch ``storage``, in order."""
+        places = self._places.get(id(storage), [])
+        for at in places[bisect_right(places, behind) :]:
+            item = self._items[at]
+            if item is not None and any(s is storage for s in touched(item)):
+                yield at
+
+    def is_read_later(self, storage: Storage, behind: int) -> bool:
+        """Whether something behind a place may need what is in ``storage``."""
+        return storage.role != "temp" or next(self.touching(storage, behind), None) is not None
+
+    def writes(self, storage: Storage, behind: int, end: int) -> bool:
+        """Whether a step between two places may write ``storage``."""
+        for at in self.touching(storage, behind):
+            if at >= end:
+                break
+            item = self._items[at]
+            if item is not None and any(s is storage for s in written(item)):
+                return True
+        return False
+
+    def _note(self, at: int, item: Item) -> None:
+        for storage in touched(item):
+            places = self._places.setdefault(id(storage), [])
+            where = bisect_left(places, at)
+            if where == len(places) or places[where] != at:
+                places.insert(where, at)
+
+
 def fuse_epilogues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
     """The steps, with every product joined to the first kernel that reads it where that can be."""
-    left: list[Item | None] = list(items)
+    steps = Steps(items)
     for at, item in enumerate(items):
         if not is_own_product(item):
             continue
         assert isinstance(item, LibraryCall)
-        found = find_epilogue(left, at, item, item.detail, env)
+        found = find_epilogue(steps, at, item, item.detail, env)
         if found is not None:
             reader, tiled = found
-            left[at], left[reader] = None, FusedProduct(item, tiled)
-    return [item for item in left if item is not None]
+            steps[at], steps[reader] = None, FusedProduct(item, tiled)
+    return steps.left()
 
 
 def is_own_product(item: Item | None) -> bool:
@@ -189,14 +242,14 @@ def has_own_type(item: Item | None) -> bool:
 
 
 def find_epilogue(
-    left: Sequence[Item | None], at: int, call: LibraryCall, detail: Product, env: ShapeEnv
+    steps: Steps, at: int, call: LibraryCall, detail: Product, env: ShapeEnv
 ) -> tuple[int, Tiled] | None:
     """The place of the kernel that can finish the tiles of the product at ``at``, and that kernel."""
-    reader = find_reader(left, at, call)
-    kernel = left[reader] if reader is not None else None
+    reader = find_reader(steps, at, call)
+    kernel = steps[reader] if reader is not None else None
     if reader is None or not isinstance(kernel, Emitted):
         return None
-    private = not read_later(left[reader + 1 :], target_of(call))
+    private = not steps.is_read_later(target_of(call), reader)
     tiled = _tile(detail, kernel, target_of(call), private, env)
     return None if tiled is None else (reader, tiled)
 
@@ -221,30 +274,15 @@ def written(item: Item) -> Sequence[Storage]:
     return touched(item)
 
 
-def find_reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | None:
+def find_reader(steps: Steps, at: int, call: LibraryCall) -> int | None:
     """The first step after ``at`` that touches the product; ``None`` if the product cannot move there."""
     target = target_of(call)
-    operands = [storage_of(v) for v in call.operands]
-    for later in range(at + 1, len(left)):
-        item = left[later]
-        if item is None:
-            continue
-        outputs = written(item)
-        if any(s is o for s in outputs for o in operands):
-            return None
-        if any(s is target for s in touched(item)):
-            return None if any(s is target for s in outputs) else later
-    return None
-
-
-def read_later(rest: Sequence[Item | None], target: Storage) -> bool:
-    if target.role != "temp":
-        return True
-    for item in rest:
-        for storage in () if item is None else touched(item):
-            if storage is target:
-                return True
-    return False
+    reader = next(steps.touching(target, at), None)
+    if reader is None or steps.writes(target, at, reader + 1):
+        return None
+    if any(steps.writes(storage_of(v), at, reader + 1) for v in call.operands):
+        return None
+    return reader
 
 
 # -- the kernel of a tile ---------------------------------------------------------------------

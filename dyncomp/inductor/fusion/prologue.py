@@ -31,6 +31,7 @@ from .epilogue import (
     Prepared,
     Rewriter,
     RowGroup,
+    Steps,
     is_own_product,
     target_of,
     touched,
@@ -50,16 +51,11 @@ BLOCK_TERMS = 1024
 # Bytes beside the largest source of an operand that is kept: they are compared at each call. How many arrays.
 SIDE_BYTES = 1 << 16
 MOST_SIDES = 4
-# By the identity of a storage: the places of steps that touch it, or did.
-Uses = dict[int, list[int]]
 
 
 def fuse_prologues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
     """The steps, with the kernels that only make operands of products joined to these."""
-    left: list[Item | None] = list(items)
-    uses: Uses = {}
-    for at, item in enumerate(items):
-        _note(uses, at, item)
+    steps = Steps(items)
     for at, item in enumerate(items):
         if not isinstance(item, (LibraryCall, FusedProduct)):
             continue
@@ -67,13 +63,12 @@ def fuse_prologues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
         if not is_own_product(call) or call.detail.windows is not None:
             continue
         for letter in ("b", "a"):
-            found = _find(left, uses, at, call.detail, letter, env)
+            found = _find(steps, at, call.detail, letter, env)
             if found is not None:
                 maker, filled, rest = found
-                left[maker] = rest
-                left[at] = _with_filled(left[at], letter, filled)
-                _note(uses, at, left[at])
-    return [item for item in left if item is not None]
+                steps[maker] = rest
+                steps[at] = _with_filled(steps[at], letter, filled)
+    return steps.left()
 
 
 def _with_filled(item: Item | None, letter: str, filled: Filled) -> Prepared:
@@ -85,13 +80,13 @@ def _with_filled(item: Item | None, letter: str, filled: Filled) -> Prepared:
 
 
 def _find(
-    left: Sequence[Item | None], uses: Uses, at: int, detail: Product, letter: str, env: ShapeEnv
+    steps: Steps, at: int, detail: Product, letter: str, env: ShapeEnv
 ) -> tuple[int, Filled, Emitted | None] | None:
     """Where the kernel is that makes an operand, the kernel for a block of it, what is left of the former."""
     operand: Operand = getattr(detail, letter)
     target = storage_of(operand.value)
-    maker = _maker(left, uses, at, target)
-    item = left[maker] if maker is not None else None
+    maker = _maker(steps, at, target)
+    item = steps[maker] if maker is not None else None
     if maker is None or not isinstance(item, Emitted):
         return None
     split = _split(item, target)
@@ -101,26 +96,33 @@ def _find(
     filled = _filled(detail, operand, letter, own, target, env)
     if filled is None or not _pays(filled, detail, operand, letter):
         return None
-    sources = filled.sources
-    for between in (rest, *left[maker + 1 : at + 1]):
-        if between is not None and any(s is w for s in sources for w in written_by(between)):
-            return None
+    if rest is not None and any(_writes(rest, source) for source in filled.sources):
+        return None
+    if any(_is_written(steps, source, maker, at) for source in filled.sources):
+        return None
     return maker, filled, rest
 
 
-def _note(uses: Uses, at: int, item: Item | None) -> None:
-    """Note the storages that the step at ``at`` touches (now)."""
-    for storage in touched_by(item):
-        places = uses.setdefault(id(storage), [])
-        if at not in places[-1:]:
-            places.append(at)
+def _is_written(steps: Steps, storage: Storage, behind: int, last: int) -> bool:
+    """Whether a step behind one place, up to another, writes ``storage``."""
+    for at in steps.touching(storage, behind):
+        if at > last:
+            break
+        item = steps[at]
+        if item is not None and _writes(item, storage):
+            return True
+    return False
 
 
-def _maker(left: Sequence[Item | None], uses: Uses, at: int, target: Storage) -> int | None:
+def _writes(item: Item, storage: Storage) -> bool:
+    return any(s is storage for s in written_by(item))
+
+
+def _maker(steps: Steps, at: int, target: Storage) -> int | None:
     """The one step that touches ``target`` besides the product at ``at``, which reads it once."""
-    if target.role != "temp" or sum(s is target for s in touched_by(left[at])) != 1:
+    if target.role != "temp" or sum(s is target for s in touched_by(steps[at])) != 1:
         return None
-    places = [k for k in {*uses[id(target)]} if k != at and any(s is target for s in touched_by(left[k]))]
+    places = [k for k in steps.touching(target) if k != at]
     return places[0] if len(places) == 1 and places[0] < at else None
 
 

@@ -8,7 +8,8 @@ left, and products with the transposed matrix, whose sums over all rows grow blo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...dataclass import dataclass, field
@@ -27,7 +28,6 @@ from .epilogue import (
     RowMember,
     groups_of,
     has_own_type,
-    read_later,
     target_of,
     touched,
     written,
@@ -54,6 +54,10 @@ def fuse_row_groups(
     products that can be joined; ``accepts``: which groups there is a form for that takes several element
     types (by default all of one type)."""
     left: list[Item | None] = list(items)
+    users: Counter[int] = Counter()
+    known: dict[int, _Traffic] = {}
+    for item in items:
+        users.update(_ids(touched(item)))
     at = -1
     while at + 1 < len(left):
         at += 1
@@ -61,7 +65,7 @@ def fuse_row_groups(
         if not is_product(first):
             continue
         assert isinstance(first, LibraryCall)
-        group = _Group(left, at, first.detail, env, is_product, accepts)
+        group = _Group(left, users, known, at, first.detail, env, is_product, accepts, placed=at)
         if not group.starts() or not group.may_pay():
             continue
         group.grow()
@@ -72,26 +76,34 @@ def fuse_row_groups(
 
 @dataclass(eq=False)
 class _Member:
-    """A step of the group: its position, the kind of ``RowStep``, the matrix on its left, its kernel."""
+    """A step of the group: its position, the kind of ``RowStep``, the matrix on its left, its kernel; the
+    storages that it reads and writes, by identity."""
 
     at: int
     kind: str
     matrix: Storage | None = None
     kernel: Kernel | None = None
+    inputs: frozenset[int] = frozenset()
+    outputs: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class _Traffic:
-    """The storages that the step at a position touches and writes, by identity."""
+    """The storages that a step touches and writes, by identity."""
 
-    at: int
     touched: frozenset[int]
     written: frozenset[int]
 
 
 @dataclass(eq=False)
 class _Group:
+    """``users``: how many steps touch a storage, by its identity. ``known``: by that of steps.
+    ``placed``: the position behind which the members so far can run. ``touched``, ``written``: by the
+    identity of storages, the positions of steps that are no members and touch or write them."""
+
     left: list[Item | None]
+    users: Counter[int]
+    known: dict[int, _Traffic]
     first: int
     space: Product
     env: ShapeEnv
@@ -99,7 +111,9 @@ class _Group:
     accepts: Accepts | None
     members: list[_Member] = field(default_factory=list)
     matrices: list[Storage] = field(default_factory=list)
-    known: dict[int, _Traffic] = field(default_factory=dict)
+    placed: int = -1
+    touched: dict[int, list[int]] = field(default_factory=dict)
+    written: dict[int, list[int]] = field(default_factory=dict)
 
     def starts(self) -> bool:
         """Whether the first product makes a matrix that a group may be about."""
@@ -107,20 +121,42 @@ class _Group:
 
     def may_pay(self) -> bool:
         """Whether a group that begins here could be more than epilogues, and narrow: asked before it is
-        looked for, which takes time where there are many products."""
-        reachable = self.left[self.first + 1 : self.first + 1 + REACH]
-        kernels = [item.kernel for item in reachable if isinstance(item, Emitted)]
-        by_rows = any(a.kind == "reduce" for kernel in kernels for a in kernel.axes)
-        return self.is_narrow() and (by_rows or hint(product(self.space.batch)) > 1)
+        looked for, which takes time where there are many products. What is read elsewhere needs memory."""
+        if not self.matrices or not self.is_narrow():
+            return False
+        end = min(len(self.left), self.first + 1 + REACH)
+        target = id(self.matrices[0])
+        places = [at for at in range(self.first + 1, end) if self.left[at] is not None]
+        near = sum(target in self.traffic(at).touched for at in places)
+        if near + 1 < self.users[target]:
+            return False
+        reachable = self.left[self.first + 1 : end]
+        details = [i.detail for i in reachable if isinstance(i, LibraryCall) and self.is_product(i)]
+        if not any(self.kind_of(detail) for detail in details if self.same_batch(detail)):
+            return False
+        if hint(product(self.space.batch)) > 1:
+            return True
+        return any(self.reduces_rows(item.kernel) for item in reachable if isinstance(item, Emitted))
+
+    def reduces_rows(self, kernel: Kernel) -> bool:
+        """Whether a kernel reduces what may be rows of the first product."""
+        reduced = [a.size for a in kernel.axes if a.kind == "reduce"]
+        if not reduced or not same(product(reduced), self.space.n):
+            return False
+        others = [a.size for a in kernel.axes if a.kind != "reduce"]
+        return same(product(others), product((*self.space.batch, self.space.m)))
 
     def grow(self) -> None:
         """Take every later step in that belongs here and can run at the group's place."""
         for at in range(self.first + 1, min(len(self.left), self.first + 1 + REACH)):
             item = self.left[at]
+            taken = False
             if isinstance(item, Emitted):
-                self.take_kernel(at, item)
+                taken = self.take_kernel(at, item)
             elif self.is_product(item):
-                self.take_product(at)
+                taken = self.take_product(at)
+            if item is not None and not taken:
+                self.stay(at)
 
     def call(self, at: int) -> LibraryCall:
         item = self.left[at]
@@ -128,21 +164,22 @@ class _Group:
         return item
 
     # -- products -----------------------------------------------------------------------------
-    def take_product(self, at: int) -> None:
+    def take_product(self, at: int) -> bool:
         call = self.call(at)
         detail = call.detail
         if self.accepts is None and call.value.dtype is not self.call(self.first).value.dtype:
-            return
+            return False
         place = place_of(detail.a.value)
         if self.is_matrix(place.storage) and same(place.offset, 0) and self.same_batch(detail):
             kind = self.kind_of(detail)
             if kind and not self.is_matrix(storage_of(detail.b.value)):
-                self.adopt(at, _Member(at, kind, place.storage), [])
-            return
+                return self.adopt(at, _Member(at, kind, place.storage), [])
+            return False
         others = (detail.m, detail.n)
         if self.same_batch(detail) and same(others[0], self.space.m) and same(others[1], self.space.n):
             if not any(self.is_matrix(storage_of(o.value)) for o in (detail.a, detail.b)):
-                self.adopt(at, _Member(at, "scores"), [target_of(call)])
+                return self.adopt(at, _Member(at, "scores"), [target_of(call)])
+        return False
 
     def is_matrix(self, storage: Storage) -> bool:
         return any(s is storage for s in self.matrices)
@@ -164,18 +201,18 @@ class _Group:
         return ""
 
     # -- kernels ------------------------------------------------------------------------------
-    def take_kernel(self, at: int, item: Emitted) -> None:
+    def take_kernel(self, at: int, item: Emitted) -> bool:
         if not any(self.is_matrix(s) for s in touched(item)):
-            return
+            return False
         outputs = [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
         distinct = len({id(s) for s in item.storages}) == len(item.storages)
         if any(self.is_matrix(s) for s in outputs) or not distinct:
-            return
+            return False
         made = rows_of(self.space, item, self.matrices, self.env)
         if made is None:
-            return
+            return False
         kernel, dense = made
-        self.adopt(
+        return self.adopt(
             at, _Member(at, "kernel", None, kernel), [s for s in outputs if any(s is d for d in dense)]
         )
 
@@ -183,58 +220,69 @@ class _Group:
     def adopt(self, at: int, member: _Member, made: list[Storage]) -> bool:
         """Take a step in if all members can still run at one place, and it reads nothing that others of them
         finish only with their last block of rows."""
+        item = self.item(member)
+        member.inputs, member.outputs = _ids(_inputs(item)), _ids(_outputs(item))
+        if not member.inputs.isdisjoint(self.finished_last()):
+            return False
         self.members.append(member)
-        if _share(_inputs(self.item(member)), self.finished_last()):
+        place = self.place_with(member)
+        if place is None:
             self.members.pop()
             return False
-        if self.place() is None:
-            self.members.pop()
-            return False
+        self.placed = place
         self.matrices += [s for s in made if s.role == "temp"]
         return True
 
-    def finished_last(self) -> list[Storage]:
-        """What members but the last write, except for their matrices, of whose rows each reads its own."""
-        return [s for m in self.members[:-1] for s in _outputs(self.item(m)) if not self.is_matrix(s)]
-
-    def own(self, at: int) -> bool:
-        return any(m.at == at for m in self.members)
-
-    def others(self, start: int, end: int) -> Iterator[_Traffic]:
-        own = {m.at for m in self.members}
-        for at in range(start, end):
-            if self.left[at] is not None and at not in own:
-                yield self.traffic(at)
+    def finished_last(self) -> frozenset[int]:
+        """What members write, except for their matrices, of whose rows each reads its own."""
+        return frozenset().union(*[m.outputs for m in self.members]) - _ids(self.matrices)
 
     def traffic(self, at: int) -> _Traffic:
         """What a step touches (asked again and again: kept)."""
-        found = self.known.get(at)
+        item = self.left[at]
+        assert item is not None
+        found = self.known.get(id(item))
         if found is None:
-            item = self.left[at]
-            assert item is not None
-            found = self.known[at] = _Traffic(at, _ids(touched(item)), _ids(written(item)))
+            found = self.known[id(item)] = _Traffic(_ids(touched(item)), _ids(written(item)))
         return found
+
+    def stay(self, at: int) -> None:
+        """Note a step that is no member, which members may have to pass."""
+        step = self.traffic(at)
+        for storage in step.touched:
+            self.touched.setdefault(storage, []).append(at)
+        for storage in step.written:
+            self.written.setdefault(storage, []).append(at)
+
+    def place_with(self, last: _Member) -> int | None:
+        """As :meth:`place`, where that of the members before the last is known."""
+        place = self.behind_inputs(last, self.placed)
+        if place > self.placed:
+            return place if self.may_run_behind(place) else None
+        return None if _lies_between(self.touched, last.outputs, place, last.at) else place
 
     def place(self) -> int | None:
         """The position behind which all members can run: what they read has been written there, and no step
         that they pass touches what they write, or writes what they read."""
         place = self.first
         for member in self.members:
-            inputs = _ids(_inputs(self.item(member)))
-            for step in self.others(place + 1, member.at):
-                if not step.written.isdisjoint(inputs):
-                    place = step.at
+            place = self.behind_inputs(member, place)
+        return place if self.may_run_behind(place) else None
+
+    def behind_inputs(self, member: _Member, place: int) -> int:
+        """The place, or that of the last step behind it that writes what a member reads."""
+        written = [at for s in member.inputs for at in self.written.get(s, ()) if place < at < member.at]
+        return max(written, default=place)
+
+    def may_run_behind(self, place: int) -> bool:
+        """Whether members that pass other steps on their way there may do so."""
         for member in self.members:
-            inputs, outputs = _ids(_inputs(self.item(member))), _ids(_outputs(self.item(member)))
-            passed = (
-                self.others(member.at + 1, place + 1)
-                if member.at <= place
-                else self.others(place + 1, member.at)
-            )
-            for step in passed:
-                if not (step.touched.isdisjoint(outputs) and step.written.isdisjoint(inputs)):
-                    return None
-        return place
+            low, high = sorted((member.at, place))
+            if _lies_between(self.touched, member.outputs, low, high):
+                return False
+            if _lies_between(self.written, member.inputs, low, high):
+                return False
+        return True
 
     def item(self, member: _Member) -> Item:
         item = self.left[member.at]
@@ -244,12 +292,10 @@ class _Group:
     # -- the result ---------------------------------------------------------------------------
     def private(self) -> list[Storage]:
         """Matrices that only members touch."""
-        found = []
-        for storage in self.matrices:
-            seen = (i for at, i in enumerate(self.left) if i is not None and not self.own(at))
-            if not read_later(list(seen), storage):
-                found.append(storage)
-        return found
+        own: Counter[int] = Counter()
+        for member in self.members:
+            own.update(_ids(touched(self.item(member))))
+        return [s for s in self.matrices if own[id(s)] == self.users[id(s)]]
 
     def pays(self) -> bool:
         """Whether what the products make has no memory then, and rows go through kernels to products."""
@@ -288,6 +334,7 @@ class _Group:
             read = any(m.matrix is target for m in self.members)
             if not read and not any(_share(_inputs(k), [target]) for k in kernels):
                 self.members.remove(member)
+                self.stay(member.at)
                 self.matrices = [s for s in self.matrices if s is not target]
 
     def replace_steps(self) -> None:
@@ -297,7 +344,9 @@ class _Group:
         if self.accepts is not None and not self.accepts(group):
             return
         for member in self.members:
+            self.users.subtract(_ids(touched(self.item(member))))
             self.left[member.at] = None
+        self.users.update(_ids(touched(group)))
         if self.left[place] is None:
             self.left[place] = group
         else:
@@ -330,6 +379,10 @@ def _number(storages: Sequence[Storage], storage: Storage) -> int:
 
 def _share(one: Sequence[Storage], other: Sequence[Storage]) -> bool:
     return any(s is t for s in one for t in other)
+
+
+def _lies_between(places: dict[int, list[int]], storages: frozenset[int], low: int, high: int) -> bool:
+    return any(low < at <= high for s in storages if s in places for at in places[s])
 
 
 def _ids(storages: Sequence[Storage]) -> frozenset[int]:

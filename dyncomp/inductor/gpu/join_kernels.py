@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...dataclass import dataclass
 from ...symbolic.integers import ShapeEnv
 from ..fusion.chain import find_chain
-from ..fusion.epilogue import Chained, FusedProduct, Item, RowGroup, find_epilogue
+from ..fusion.epilogue import Chained, FusedProduct, Item, RowGroup, Steps, find_epilogue
 from ..fusion.fuse import LibraryCall
 from ..fusion.row_groups import fuse_row_groups
 from ..fusion.softmax import is_softmax
@@ -45,21 +45,20 @@ class JoinedConvolution(JoinedProduct):
 
 def join_steps(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
     """The steps with those that can be one kernel joined: chains first, which save the most memory."""
-    left: list[Item | None] = list(items)
+    steps = Steps(items)
     for at, item in enumerate(items):
-        if left[at] is item and _is_product(item):
+        if steps[at] is item and _is_product(item):
             assert isinstance(item, LibraryCall)
-            _join_chain(left, at, item, env)
-    joined = [item for item in left if item is not None]
-    grouped = fuse_row_groups(joined, env, _is_product, _is_rows)
-    left = list(grouped)
+            _join_chain(steps, at, item, env)
+    grouped = fuse_row_groups(steps.left(), env, _is_product, _is_rows)
+    steps = Steps(grouped)
     for at, still in enumerate(grouped):
-        if left[at] is still and _is_product(still):
+        if steps[at] is still and _is_product(still):
             assert isinstance(still, LibraryCall)
-            _join_epilogue(left, at, still, env)
-        elif left[at] is still and isinstance(still, LibraryCall) and is_convolution(still):
-            _join_epilogue(left, at, still, env)
-    return [item for item in left if item is not None]
+            _join_epilogue(steps, at, still, env)
+        elif steps[at] is still and isinstance(still, LibraryCall) and is_convolution(still):
+            _join_epilogue(steps, at, still, env)
+    return steps.left()
 
 
 def _is_product(item: Item | None) -> bool:
@@ -107,24 +106,24 @@ def _product(kind: str, matrix: int, call: LibraryCall, number: Callable[[Storag
     return made if source is dtype else replace(made, source=source)
 
 
-def _join_chain(left: list[Item | None], at: int, first: LibraryCall, env: ShapeEnv) -> None:
-    found = find_chain(left, at, first, env, _is_product)
+def _join_chain(steps: Steps, at: int, first: LibraryCall, env: ShapeEnv) -> None:
+    found = find_chain(steps, at, first, env, _is_product)
     if found is None or not is_softmax(found.tiled):
         return
-    whole, second = left[found.kernel], left[found.second]
+    whole, second = steps[found.kernel], steps[found.second]
     assert isinstance(whole, Emitted)
     assert isinstance(second, LibraryCall)
-    left[at] = left[found.kernel] = None
-    left[found.second] = JoinedChain(first, found.tiled, second, whole)
+    steps[at] = steps[found.kernel] = None
+    steps[found.second] = JoinedChain(first, found.tiled, second, whole)
 
 
-def _join_epilogue(left: list[Item | None], at: int, call: LibraryCall, env: ShapeEnv) -> None:
+def _join_epilogue(steps: Steps, at: int, call: LibraryCall, env: ShapeEnv) -> None:
     is_product = call.kind == "blas"
-    found = find_epilogue(left, at, call, call.detail if is_product else detail_of(call), env)
+    found = find_epilogue(steps, at, call, call.detail if is_product else detail_of(call), env)
     if found is None:
         return
     reader, tiled = found
-    whole = left[reader]
+    whole = steps[reader]
     assert isinstance(whole, Emitted)
     joined = JoinedProduct if is_product else JoinedConvolution
-    left[at], left[reader] = None, joined(call, tiled, whole)
+    steps[at], steps[reader] = None, joined(call, tiled, whole)

@@ -18,6 +18,7 @@ from ....prims.scalar import SCALARS
 from ..nest import Node, coefficient
 from ..walk import Compute, Item
 from .ahead import AheadPrinter
+from .tails import looks_like_records
 from .values import variable
 
 LOADS = ("load", "load_from", "staged")
@@ -82,6 +83,8 @@ class HalfPrinter(AheadPrinter):
             return None
         rounded = {n.out for n in inside if self.rounds(n)}
         stores = {id(n) for n in inside if n.op == "store" and n.args[0] in names and self._is_strip(n, axis)}
+        if looks_like_records([n for n in known if n.out not in taken and id(n) not in stores], axis):
+            return None  # what is loaded and stored element by element
         together = any(self._step(n, axis) == 1 for n in loads)
         if not (rounded or stores or together or (loads and any(n.op == "accumulate" for n in inside))):
             return None

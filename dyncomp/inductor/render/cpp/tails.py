@@ -24,14 +24,8 @@ MASKED_BYTES = 4  # of the narrowest elements that are loaded under a mask
 
 def goes_across(nodes: Sequence[Node], name: str) -> bool:
     """Whether a loop's steps lie apart in memory and do little: vectors would be put together element by
-    element (which takes gcc seconds to write, too). Several accesses of one buffer in large steps are not
-    vectorised at all: gcc takes them for parts of records, and writes code for whole ones."""
-    accesses = Counter(
-        (n.op, n.arg[0], coefficient(n.arg[1], name)) for n in nodes if n.op in ("load", "store")
-    )
-    if any(
-        count > 1 and isinstance(step, int) and abs(step) > LONG for (*_, step), count in accesses.items()
-    ):
+    element (which takes gcc seconds to write, too)."""
+    if looks_like_records(nodes, name):
         return True
     steps = [coefficient(n.arg[1], name) for n in nodes if n.op in ("load", "store")]
     steps = [step for step in steps if not isinstance(step, int) or step != 0]
@@ -39,6 +33,17 @@ def goes_across(nodes: Sequence[Node], name: str) -> bool:
     if not steps or max(costs, default=0) >= ACROSS_COST:
         return False
     return all(isinstance(step, int) and abs(step) > 1 for step in steps)
+
+
+def looks_like_records(nodes: Sequence[Node], name: str) -> bool:
+    """Whether there are several accesses of one buffer in large steps. They are not vectorised at all: gcc
+    takes them for parts of records, and writes code for whole ones (for minutes, where they are long)."""
+    accesses = Counter(
+        (n.op, n.arg[0], coefficient(n.arg[1], name)) for n in nodes if n.op in ("load", "store")
+    )
+    return any(
+        count > 1 and isinstance(step, int) and abs(step) > LONG for (*_, step), count in accesses.items()
+    )
 
 
 def lanes_of_tail(loop: Loop, nest: Nest, buffers: Mapping[str, Buffer]) -> int:
