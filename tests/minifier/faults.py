@@ -219,6 +219,7 @@ def numbered_program() -> Callable[..., Any]:
 
 ARCTAN = "np.arctan({v})"
 PRODUCTS = ("({v} @ {v}.T) @ ({v} + 1.0)", "({v} @ y.T) @ {v} * 0.1")
+RESHAPED = ("np.abs({v}).T.reshape(6, 8)", "{v} + {v}.T.reshape(6, 8)[::-1]")
 MAXIMUM = "{v} + (-np.abs({v}) - 1.0).max(axis=1, keepdims=True)"
 BOTH_WAYS = [((*arrays(), 3, True), {}), ((*arrays(), 3, False), {})]
 Case = tuple[Callable[[], None], Callable[[], Callable[..., Any]], dict[str, Any]]
@@ -234,7 +235,7 @@ FAULTS: dict[str, Case] = {
     "lost write": (lost_write, writing_program, {}),
     "wrong memory": (wrong_memory, lambda: chain(*PRODUCTS), {}),
     "wrong fusion": (wrong_fusion, lambda: chain("{v} + {v}[::-1] * {v}[:, ::-1]"), {}),
-    "wrong index": (wrong_index, lambda: chain("np.abs({v}).T.reshape(6, 8)", "{v} + {v}.T.reshape(6, 8)[::-1]"), {}),
+    "wrong index": (wrong_index, lambda: chain(*RESHAPED), {}),
     "wrong reduction": (wrong_reduction, lambda: chain(MAXIMUM), {}),
     "wrong rule": (wrong_rule, lambda: chain("np.maximum({v}, y)"), {}),
     "missing guard": (missing_guard, numbered_program, {"calls": BOTH_WAYS}),
