@@ -46,15 +46,11 @@ def plan_of(graph: Graph) -> Planned:
     return Planner(lowering, plan_memory([touched(i) for i in items])).run(items)
 
 
-class Reference:
+class Reference(PlanReference):
     """A planned graph run on NumPy memory by ``loop_ref``. ``run`` returns the fresh outputs in order."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.planned = plan_of(graph)
-
-    def run(self, *args: Any) -> list[Any]:
-        return PlanReference(self.graph, self.planned).run(*args)
+        super().__init__(graph, plan_of(graph))
 
 
 def copies(args: Sequence[Any]) -> list[Any]:

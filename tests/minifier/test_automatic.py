@@ -24,7 +24,7 @@ def run(fault: str, folder: Path, asked: str) -> subprocess.CompletedProcess[str
 
 
 ASKED = [("wrong_spelling", "accuracy")]
-ASKED += [("rejected", level) for level in ("after_capture", "after_aot", "after_lowering")]
+ASKED += [("rejected", level) for level in ("after_capture", "after_lowering")]
 
 
 @pytest.mark.parametrize(("fault", "asked"), ASKED)
