@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
+import numpy as np
 import pytest
 from hypothesis import Phase, settings
 
@@ -22,6 +23,9 @@ os.environ.setdefault("DYNCOMP_STRICT", "1")
 os.environ.setdefault("DYNCOMP_WARM_START", os.environ.get("ROUND_TRIP", "0"))
 
 
+ERROR_MODES = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
 @pytest.fixture(autouse=True)
 def counted_from_nothing():
     """Faults that an earlier test of this process caused on purpose are not this one's."""
@@ -30,6 +34,13 @@ def counted_from_nothing():
 
     faults.counters.pop("internal_errors", None)
     patience.forget()  # which functions were compiled by other tests, too
+
+
+@pytest.fixture(autouse=True)
+def numpys_own_error_modes():
+    """Whatever an earlier test of this process left of ``np.seterr`` or an open ``np.errstate``."""
+    if np.geterr() != ERROR_MODES:
+        np.seterr(**ERROR_MODES)
 
 
 @pytest.fixture(autouse=True, scope="module")
