@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..inductor.tuning.stand_ins import copied
 from ..options import Options, make_options
 from ..prims.opdef import OpDef
 from ..prims.table import table_with
+from ..report.rerun import owner_of
 
 Array = np.ndarray[Any, Any]
 Backend = str | Callable[..., Any]
@@ -39,8 +39,7 @@ class Case:
 
     @property
     def table(self) -> Mapping[str, OpDef]:
-        owner = self.owner
-        return table_with(() if owner is None else owner.routines)
+        return table_of(self.library)
 
     def options(self, **more: Any) -> Options:
         """The options of the settings, and ``more``; variables of the environment play no part."""
@@ -59,11 +58,10 @@ class Case:
         return [*map(_own, self.inputs), *self.integers]
 
 
-def owner_of(library: str) -> ArrayOwner | None:
-    if not library:
-        return None
-    owner: ArrayOwner = importlib.import_module(f"dyncomp.frontends.{library}.owner").OWNER
-    return owner
+def table_of(library: str) -> Mapping[str, OpDef]:
+    """The ops with the routines of a library."""
+    owner = owner_of(library)
+    return table_with(() if owner is None else owner.routines)
 
 
 def _own(value: object) -> object:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import mmap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..errors import RejectedCode, ToolchainError, Unsupported, VerifyError
+from ..frontends.base import ArrayOwner
 from ..graph.interp import Interpreter
 from ..graph.ir import Graph
 from ..inductor.compile import GRAPH_STEPS, Maker
@@ -222,16 +223,20 @@ def _whole(case: Case, graph: Graph) -> Callable[..., Any]:
     """The graph as the program runs it."""
     inputs = [replace(inp, differentiated=False) for inp in graph.inputs]
     plain = replace(graph, inputs=tuple(inputs))
-    compiled = run_pipeline(plain, case.options(), _given(case, case.arguments()), case.owner)
+    owner, examples = case.owner, case.arguments()
+    given = examples if owner is None else _given(case, owner, examples)
+    compiled = run_pipeline(plain, case.options(), given, owner)
     return _with_library(case, compiled.call)
 
 
-def _given(case: Case, arguments: list[Any]) -> list[Any]:
+def _given(case: Case, owner: ArrayOwner, arguments: Sequence[Any]) -> list[Any]:
     """Arguments as the library's arrays, on the same memory."""
-    owner = case.owner
-    if owner is None:
-        return arguments
-    return [owner.from_numpy(a) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments]
+    kinds = [inp.kind for inp in case.graph.inputs]
+    arrays = [
+        owner.from_numpy(a) if isinstance(a, np.ndarray) and kind == "array" else a
+        for a, kind in zip(arguments, kinds)
+    ]
+    return [*arrays, *arguments[len(kinds) :]]
 
 
 def _with_library(case: Case, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -241,12 +246,7 @@ def _with_library(case: Case, call: Callable[..., Any]) -> Callable[..., Any]:
     library = owner
 
     def run(*arguments: Any) -> list[Any]:
-        kinds = [inp.kind for inp in case.graph.inputs]
-        arrays = [
-            library.from_numpy(a) if isinstance(a, np.ndarray) and kind == "array" else a
-            for a, kind in zip(arguments, kinds)
-        ]
-        found = call(*arrays, *arguments[len(kinds) :])
+        found = call(*_given(case, library, arguments))
         several = found if isinstance(found, (list, tuple)) else (found,)
         return [library.to_numpy(value) for value in several]
 

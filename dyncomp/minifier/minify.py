@@ -23,7 +23,7 @@ from .program import Arguments, Check, Program, interpreted
 from .replay import read_script
 from .script import graph_script, source_script
 from .shrink import Budget, shrink
-from .source import NoSource, Source, program_of, shrink_source, source_of
+from .source import Source, program_of, shrink_source, source_of
 
 _SECONDS = 60.0  # what one run of a graph may take
 CAPTURE, GUARDS, DERIVATIVES = "capture", "guards", "derivatives"
@@ -193,10 +193,8 @@ def _of_program(program: Program, budget: Budget) -> Found | None:
             if found is not None:
                 return found
     fault = early or replace(whole, layer="launch")
-    if early is not None and len(program.calls) > 1 and _each_alone_is_right(program):
-        fault = replace(early, layer=GUARDS)
-    elif early is None and len(program.calls) > 1 and _each_alone_is_right(program):
-        fault = replace(whole, layer=GUARDS)
+    if len(program.calls) > 1 and _each_alone_is_right(program):
+        fault = replace(fault, layer=GUARDS)
     return _of_source(program, fault, budget)
 
 
@@ -206,12 +204,11 @@ def _each_alone_is_right(program: Program) -> bool:
 
 
 def _of_source(program: Program, fault: Fault, budget: Budget) -> Found:
-    settings = program.settings if fault.layer == "launch" else {**program.settings}
     backend: dict[str, Any] = {} if fault.layer == "launch" else {"backend": interpreted}
     try:
         source = source_of(program.function, program.calls)
         program_of(source, program)
-    except (NoSource, Exception) as error:
+    except Exception as error:  # there is none, or it does not run
         return Found(fault, sum(len(case.graph.nodes) for case in program.graphs()), note=str(error))
     quick = replace(program, seconds=min(program.seconds, 30.0))
 
@@ -232,7 +229,7 @@ def _of_source(program: Program, fault: Fault, budget: Budget) -> Found:
         return Found(fault, source.operations, note="the function behaves otherwise in a file of its own")
     best = shrink_source(source, fails, budget)
     final = program_of(best, quick).problem(layer=fault.layer, **backend) or fault
-    return Found(final, source.operations, source=best, settings=settings)
+    return Found(final, source.operations, source=best, settings=program.settings)
 
 
 def _is_broken(observations: Sequence[Any]) -> bool:

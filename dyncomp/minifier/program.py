@@ -17,11 +17,10 @@ from ..dataclass import dataclass, field
 from ..graph.interp import Interpreter
 from ..graph.ir import Graph
 from ..graph.text import callees_of, parse, print_graph
-from ..prims.table import table_with
 from ..verification import isolated
 from ..verification.calls import Call, call_and_observe
 from ..verification.observe import Observation, differences
-from .case import Case, owner_of
+from .case import Case, table_of
 from .layers import CRASHES, HANGS, RAISES, WRONG, Fault
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -84,10 +83,8 @@ class Program:
         cases = []
         for data in ending.value:
             text, callees, inputs, integers, library = cloudpickle.loads(data)
-            owner = owner_of(library)
-            table = table_with(() if owner is None else owner.routines)
             try:
-                graph = parse(text, table, callees)
+                graph = parse(text, table_of(library), callees)
             except Exception:  # what cannot be printed cannot be shrunk alone
                 continue
             cases.append(Case(graph, inputs, integers, library, _graph_settings(self.settings)))
@@ -101,16 +98,11 @@ class Program:
 
 def interpreted(graph: Graph, examples: Sequence[Any]) -> Callable[..., Any]:
     """A backend: the graph as it was captured, by the references of its ops."""
-    return Interpreter(graph, table_with(_routines())).run
+    return Interpreter(graph, table_of("torch" if "torch" in sys.modules else "")).run
 
 
 def _graph_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key in ("mode", "backend", "options")}
-
-
-def _routines() -> tuple[tuple[str, Callable[..., Any]], ...]:
-    owner = owner_of("torch") if "torch" in sys.modules else None
-    return () if owner is None else owner.routines
 
 
 def _compiled(function: Callable[..., Any], settings: Mapping[str, Any]) -> Callable[..., Any]:

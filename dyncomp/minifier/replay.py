@@ -14,8 +14,7 @@ import numpy as np
 
 from ..graph.interp import strided_window
 from ..graph.text import parse
-from ..prims.table import table_with
-from .case import Array, Case, owner_of
+from .case import Array, Case, table_of
 from .derivatives import gradient_fault
 from .layers import Fault, examine
 from .program import Arguments, Program
@@ -33,8 +32,7 @@ def case_of(
     settings: Mapping[str, Any] | None = None,
 ) -> Case:
     """A graph's text and its inputs as a case."""
-    owner = owner_of(library)
-    found = parse(graph.strip("\n"), table_with(() if owner is None else owner.routines))
+    found = parse(graph.strip("\n"), table_of(library))
     return Case(found, tuple(inputs), tuple(integers), library, dict(settings or {}))
 
 
@@ -48,10 +46,7 @@ def replay(
     """Take a graph through the compiler, compare after each step, and say what is at fault. The exit status:
     1 where something is."""
     case = case_of(graph, inputs, integers, library, settings)
-    if _read is not None:
-        _read.append(case)
-        return 0
-    return _told(examine(case, SECONDS))
+    return _told(case, lambda: examine(case, SECONDS))
 
 
 def replay_gradient(
@@ -59,11 +54,12 @@ def replay_gradient(
 ) -> int:
     """Compare a graph's derivative with differences of its values. The exit status: 1 where it is wrong."""
     case = case_of(graph, inputs, integers, library)
-    if _read is not None:
-        _read.append(case)
-        return 0
-    text = gradient_fault(case)
-    return _told(Fault("derivatives", "wrong", text) if text else None)
+
+    def look() -> Fault | None:
+        text = gradient_fault(case)
+        return Fault("derivatives", "wrong", text) if text else None
+
+    return _told(case, look)
 
 
 def replay_calls(
@@ -74,10 +70,7 @@ def replay_calls(
     program = Program(
         function, tuple((tuple(args), dict(kwargs)) for args, kwargs in calls), dict(settings or {})
     )
-    if _read is not None:
-        _read.append(program)
-        return 0
-    return _told(program.problem(layer="capture"))
+    return _told(program, lambda: program.problem(layer="capture"))
 
 
 def is_repro(path: Path) -> bool:
@@ -100,7 +93,12 @@ def read_script(path: Path) -> Case | Program:
     return found[0]
 
 
-def _told(fault: Fault | None) -> int:
+def _told(subject: Case | Program, look: Callable[[], Fault | None]) -> int:
+    """Say what is at fault in ``subject``, or only take it down where the script is read."""
+    if _read is not None:
+        _read.append(subject)
+        return 0
+    fault = look()
     if fault is None:
         print("no difference: the fault is mended, or does not show on this machine")
         return 0

@@ -61,7 +61,7 @@ def _run(script: str, graph: str, kernels: str, library: str, options: str) -> i
     parser = argparse.ArgumentParser(description="Run the kernels of this folder.")
     parser.add_argument("--calls", type=int, default=50, help="how many calls are timed")
     calls = parser.parse_args().calls
-    owner = _owner(library)
+    owner = owner_of(library)
     table = table_with(() if owner is None else owner.routines)
     edited = f"edited{Path(kernels).suffix}"
     with opened(Path(script).parent) as folder:
@@ -86,7 +86,8 @@ def _run(script: str, graph: str, kernels: str, library: str, options: str) -> i
     return 0 if good else 1
 
 
-def _owner(library: str) -> ArrayOwner | None:
+def owner_of(library: str) -> ArrayOwner | None:
+    """How the arrays of a library are read and made; ``None`` for NumPy's (``""``)."""
     if not library:
         return None
     owner: ArrayOwner = importlib.import_module(f"dyncomp.frontends.{library}.owner").OWNER
