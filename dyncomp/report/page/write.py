@@ -6,17 +6,19 @@ import importlib.util
 from collections import defaultdict
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...capture.breaks import BREAKS, BreakRecord
 from ...capture.entries.records import EntryRecord
 from ...dataclass import dataclass, field
 from ...errors import ToolchainError
+from ...graph.ir import Loc
 from ...graph.text import print_graph
 from ...inductor.compile import CompiledArtifact
 from ...options import Options, make_options
 from ...pipeline import Compiled
 from ...scalar_loops.entry.record import NativeLoopRecord
+from ..call import ExplainedCall
 from .fixes import Fix, fix_of
 from .guards import GuardCheck, guard_checks
 from .machine import Machine, this_machine
@@ -26,8 +28,6 @@ from .steps import GraphFacts, graph_facts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from ..explain import Explanation
 
 # Characters of one piece of generated code, and of all of a page, that are shown.
 MOST_CODE, MOST_CODE_ALTOGETHER = 60_000, 1_500_000
@@ -41,6 +41,25 @@ STATES = {
     State.PLAIN: "ran as plain Python",
     State.UNREACHED: "not reached",
 }
+
+
+class Report(Protocol):
+    """What a page is made of: an ``Explanation``, which imports this module to write itself."""
+
+    entries: list[EntryRecord]
+    skipped: list[tuple[str, Loc, str]]
+    native_loops: tuple[NativeLoopRecord, ...]
+    tape: tuple[str, ...]
+    call: ExplainedCall | None
+
+    @property
+    def breaks(self) -> list[BreakRecord]: ...
+
+    def notes(self) -> list[str]: ...
+
+    def verdict(self) -> str: ...
+
+    def cards(self) -> list[tuple[str, str]]: ...
 
 
 class ReportError(ModuleNotFoundError):
@@ -108,7 +127,7 @@ class Contents:
     roofline: str
 
 
-def page(report: Explanation, glance: str, overview: str, measure: bool) -> str:
+def page(report: Report, glance: str, overview: str, measure: bool) -> str:
     """The whole report as one HTML document. ``glance``: the overview in some lines. Raises
     :class:`ReportError` without jinja2 or matplotlib."""
     _require("jinja2", "matplotlib")
@@ -146,7 +165,7 @@ def _environment() -> Environment:
 
 
 # -- contents -------------------------------------------------------------------------------------
-def _contents(report: Explanation, glance: str, overview: str, measure: bool) -> Contents:
+def _contents(report: Report, glance: str, overview: str, measure: bool) -> Contents:
     options = make_options(environ={}) if report.call is None else report.call.options
     machine, problem = _machine(measure and any(_artifacts(e.compiled) for e in report.entries))
     budget = LineBudget()
