@@ -162,6 +162,7 @@ def test_several_python_threads(square):
 
 
 def test_workers_do_take_part():
+    """A machine busy with other tests may keep the worker from a whole job, but not from fifty."""
     _launch.set_num_threads(2)
     names = set()
 
@@ -169,7 +170,10 @@ def test_workers_do_take_part():
         names.add((tid, threading.get_ident()))
         time.sleep(0.005)
 
-    _launch.parallel_for(body, 16, 1)
+    for _ in range(50):
+        _launch.parallel_for(body, 16, 1)
+        if len(names) > 1:
+            break
     assert len(names) == 2
 
 
