@@ -338,7 +338,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool, name: str) -> tupl
     )
     watch = (
         Watch.of(graph, tracer.config.table, "numpy-warnings" in tracer.tx.assumptions)
-        if owner is None
+        if owner is None and tracer.config.warns
         else None
     )
     compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner, watch)

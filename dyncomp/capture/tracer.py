@@ -111,6 +111,8 @@ class Tracer:
         self.frames: list[Frame] = []
         self.generators: list[GeneratorValue] = []  # made in this attempt
         self.watched: Watched | None = None
+        # by functions called: what they call that reads their frame (``environment/frame_readers.py``)
+        self.frame_readers: dict[types.FunctionType, str] = {}
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         entered = regions.breaks_are_errors()
@@ -148,6 +150,7 @@ class Tracer:
         self.input_objects.clear()
         self.global_writes.clear()
         self.states.clear()
+        self.frame_readers.clear()
         self.deferred.clear()
         self.modes_set.clear()
         self.tx.set_mode = None

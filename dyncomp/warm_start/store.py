@@ -106,7 +106,7 @@ class EntryStore:
         kinds = [f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args]
         versions = [_FORMAT, sys.version, np.__version__, own_version(), find_toolchain().fingerprint]
         versions.append(os.environ.get("CUDA_VISIBLE_DEVICES"))
-        parts = [place, kinds, versions, self._options]
+        parts = [place, kinds, versions, self._options, _policies(config), _closed_over(function)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _write(self, key: str, texts: tuple[str, str]) -> PartsOnDisk:
@@ -150,8 +150,24 @@ class PartsOnDisk:
 
 def is_plain(config: CaptureConfig) -> bool:
     """Whether captures depend on nothing but what is stored, and graphs are compiled as usual."""
-    own = config.is_private or config.holder is not None or config.compile_graph is not run_pipeline
+    own = config.holder is not None or config.compile_graph is not run_pipeline
     return not own and not config.substitutes
+
+
+def _policies(config: CaptureConfig) -> list[Any]:
+    """What tells configurations with the same options apart (:func:`dyncomp.autodiff.record.new_config`)."""
+    native = config.make_native is not None
+    return [config.is_private, config.warns, config.pins_trip_counts, config.most_unrolled, native]
+
+
+def _closed_over(function: types.FunctionType) -> list[str]:
+    """The functions in a closure: a wrapper, such as that of ``dyncomp.grad``, has entries for each."""
+    found = []
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):
+            kept = cell.cell_contents
+            found += [f"{kept.__module__}.{kept.__qualname__}"] if type(kept) is types.FunctionType else []
+    return found
 
 
 def _digest(key: str, content: bytes) -> str:

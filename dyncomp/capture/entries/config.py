@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -113,6 +114,7 @@ class CaptureConfig(_hook.HookConfig):
         self.holder: tuple[type, str] | None = None
         # of one derivative: the functions around the user's are the same code for all
         self.is_private = False
+        self.warns = True  # of floating-point errors, for which the original runs again
         self.most_unrolled: int | None = None  # nodes up to which loops are unrolled (default: unroll_ops)
         self.pins_trip_counts = False  # loops over a symbolic number of items are unrolled, for that number
         self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
@@ -325,13 +327,16 @@ _HOOKED_PARTS = tuple(
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep
 
 
+_real_path = functools.cache(os.path.realpath)
+
+
 def hook_should_capture(code: types.CodeType) -> bool:
     """Which frames the hook captures while a partly captured function runs: the user's own and other
     packages' code, not the standard library, array libraries' insides, nor dyncomp and what it runs on."""
     filename = code.co_filename
     if filename.startswith("<"):
         return filename.startswith(("<ipython", "<stdin"))
-    path = os.path.realpath(filename)
+    path = _real_path(filename)
     if path.startswith(_OWN):
         return False
     in_site = any(part in path for part in _SITE)

@@ -122,7 +122,7 @@ class _Search:
 
     def reach(self, function: types.FunctionType, owner: type | None) -> Reach:
         key = id(function), id(owner)
-        found = self.reaches.get(key)
+        found = self.reaches.get(key) or _known_of(function).get(owner)
         if found is not None:
             return found
         if len(self.kept) >= _MOST_FUNCTIONS:
@@ -141,6 +141,12 @@ class _Search:
                 looks, counts = max(looks, further.looks - 1), max(counts, further.counts - 1)
         found = self.reaches[key] = Reach(looks, counts)
         return found
+
+    def remember(self) -> None:
+        """Where nothing looks anywhere, that is so for each function met; else recursion may hide some."""
+        if len(self.kept) < _MOST_FUNCTIONS and all(each == _NOWHERE for each in self.reaches.values()):
+            for function, owner in self.kept:
+                _known_of(function)[owner] = _NOWHERE
 
 
 def _held(function: types.FunctionType) -> Iterator[Any]:
@@ -256,8 +262,11 @@ def _static(owner: types.ModuleType | type, name: str) -> Any:
     """What a module or class has under a name; metaclasses are not asked."""
     if issubclass(type(owner), types.ModuleType):
         return types.ModuleType.__getattribute__(owner, "__dict__").get(name)
-    found = (_NAMES(base)[name] for base in _MRO(owner) if name in _NAMES(base))
-    return next(found, None)
+    for base in _MRO(owner):
+        names = _NAMES(base)
+        if name in names:
+            return names[name]
+    return None
 
 
 def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.FunctionType, Any]]:
@@ -292,13 +301,21 @@ def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.
 _known: WeakIdentityDict[dict[Any, Reach]] = WeakIdentityDict()
 
 
-def reach_of(function: types.FunctionType, owner: type | None, follows: Follows) -> Reach:
-    """How far ``function`` looks, as a method of ``owner``."""
+def _known_of(function: types.FunctionType) -> dict[Any, Reach]:
+    """By the class that ``function`` is a method of."""
     known = _known.get(function)
     if known is None:
         known = _known[function] = {}
+    return known
+
+
+def reach_of(function: types.FunctionType, owner: type | None, follows: Follows) -> Reach:
+    """How far ``function`` looks, as a method of ``owner``."""
+    known = _known_of(function)
     if owner not in known:
-        known[owner] = _Search(follows).reach(function, owner)
+        search = _Search(follows)
+        known[owner] = search.reach(function, owner)
+        search.remember()
     return known[owner]
 
 
@@ -352,7 +369,9 @@ def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Any, args: l
         raise Break("inline-refused", f"{function.describe()} reads the frames of its callers")
     reader = ""
     if isinstance(function, FunctionValue):
-        reader = reader_in(function.function, (), config, _follows(tracer))
+        known = tracer.frame_readers.get(function.function)
+        reader = reader_in(function.function, (), config, _follows(tracer)) if known is None else known
+        tracer.frame_readers[function.function] = reader
     for arg in args:
         for callee, its_owner in functions_of(_object_of(arg)):
             if _is_read_by(callee, its_owner, code, config, _follows(tracer)):

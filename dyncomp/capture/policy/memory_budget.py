@@ -54,10 +54,15 @@ def _is_torch_property(member: object) -> bool:
 def _pinned_arrays(record: EntryRecord) -> int:
     """Arrays that only the entry may hold: results of ``assume_constant_result``."""
     pinned = {}
+    seen: set[int] = set()  # guards share most of their ways to what they check
     for guard in record.guards:
-        root = guard.source.root() if guard.source is not None else None
-        obj = getattr(root, "obj", None)
-        pinned[id(obj)] = _array_bytes(obj)
+        source = guard.source
+        while source is not None and id(source) not in seen:
+            seen.add(id(source))
+            obj = getattr(source, "obj", None)
+            if obj is not None and source.parent is None:
+                pinned[id(obj)] = _array_bytes(obj)
+            source = source.parent
     return sum(pinned.values())
 
 
