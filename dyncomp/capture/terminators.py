@@ -87,7 +87,7 @@ def _fullgraph_message(tracer: Tracer, problem: Break) -> str:
     stack = "".join(f"\n  at {f.loc} in {f.code.qualname}" for f in reversed(tracer.frames))
     return (
         f"{demand(tracer)}, but the graph breaks: [{problem.break_id}] {problem.reason}{stack}"
-        f"\n  {kind.explanation}\n  hint: {kind.hint}"
+        f"\n  {kind.explanation}\n  hint: {kind.hint}\n  more: dyncomp breaks {problem.break_id}"
     )
 
 

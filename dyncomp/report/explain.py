@@ -191,6 +191,8 @@ def overview(report: Explanation) -> str:
     lines += _some("recompiled because:", [e.missed for e in report.recompiles], _MOST_PLAIN)
     lines += _some("used again while these are as they were:", _subjects(report.guards), _MOST_SUBJECTS)
     lines.append("More: .details() (everything), .guards, .graphs, .kernels, .breaks, .save('report.html')")
+    if distinct:
+        lines.append(f"      dyncomp breaks {next(iter(kinds))} (about this kind of break, with an example)")
     return _narrow(lines)
 
 
