@@ -44,7 +44,7 @@ from .runtime import _launch
 from .signals import is_from_handler
 from .spans import span
 from .staging.cut import has_stages
-from .staging.run import StagedGraph
+from .staging.run import CompileStage, StagedGraph
 
 log = logging.getLogger("dyncomp.pipeline")
 
@@ -220,30 +220,38 @@ def _staged(
     graph: Graph, table: OpTable, options: Options, owner: ArrayOwner | None, compiled: Compiled
 ) -> None:
     """A graph in which sizes depend on the data: in several launches behind one call."""
-    from .inductor.compile import compile_graph
-
     parts = Stages()
-
-    def compile_stage(stage: Graph, examples: Sequence[Any]) -> Callable[..., Any]:
-        dump = Dump(options.dump, stage)
-        final = run_passes(stage, table, options, lambda name, reached, _: dump.graph(name, reached))
-        if options.stop_after in {step.name for step in PASSES}:
-            return _on_numpy(as_callable(final, table), owner)
-        artifact = compile_graph(final, options, owner, examples, dump.source, _telling(compiled.on_status))
-        dump.artifact(artifact, options, owner, examples)
-        parts.artifacts.append(artifact)
-        return artifact.call
-
     whole = expand(functionalize(graph, table), table)
     for tidy in (simplify, eliminate_common_subexpressions, eliminate_dead_code):
         # before the cut, which makes values of all that later stages read
         whole = tidy(whole, table)
     compiled.graph_after = whole
     compiled.artifact = parts
+    compile_stage = stage_compiler(parts, table, options, owner, compiled.on_status)
     examples, strict = compiled.examples, options.strict
-    compiled.call = _timed(
+    compiled.call = parts.graph = _timed(
         compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage, examples, strict)
     )
+
+
+def stage_compiler(
+    parts: Stages, table: OpTable, options: Options, owner: ArrayOwner | None, on_status: Any
+) -> CompileStage:
+    """What compiles the stages of a graph, and notes in ``parts`` what it made of them."""
+
+    def compile_stage(stage: Graph, examples: Sequence[Any]) -> Callable[..., Any]:
+        from .inductor.compile import compile_graph
+
+        dump = Dump(options.dump, stage)
+        final = run_passes(stage, table, options, lambda name, reached, _: dump.graph(name, reached))
+        if options.stop_after in {step.name for step in PASSES}:
+            return _on_numpy(as_callable(final, table), owner)
+        artifact = compile_graph(final, options, owner, examples, dump.source, _telling(on_status))
+        dump.artifact(artifact, options, owner, examples)
+        parts.artifacts.append(artifact)
+        return artifact.call
+
+    return compile_stage
 
 
 @dataclass
@@ -251,6 +259,7 @@ class Stages:
     """What the backend made of the stages that were compiled so far."""
 
     artifacts: list[Any] = field(default_factory=list)
+    graph: StagedGraph | None = None
 
     @property
     def kernels(self) -> list[Any]:

@@ -146,7 +146,13 @@ class _Archive:
             raise ExportError(f"{self.name}: sizes that depend on the data, or arrays on a GPU")
         try:
             self._refuse_writes(plan)
-            launch = pack_plan(self.packer, compiled, replace(plan, on_status=None))
+            launch = pack_plan(
+                self.packer,
+                replace(plan, on_status=None),
+                compiled.owner,
+                compiled.heard,
+                compiled.num_threads,
+            )
             manifest = self._manifest(launch)
         except NotStorable as error:
             raise ExportError(f"{self.name} holds {error}") from error

@@ -101,7 +101,9 @@ def _symbol_lines(graph: Graph) -> list[str]:
             lines.append(f"{symbol.name} = {source}.shape[{symbol.axis}]  # dim{facts}")
         else:
             lines.append(f"{symbol.name} = stride({source}, {symbol.axis})  # stride{facts}")
-    return lines
+    known = {symbol.name for symbol in graph.symbols}
+    checked = (guard for guard in graph.env.unbacked_guards() if guard.expr.symbols() <= known)
+    return lines + [f"# assumed: {guard.expr} {guard.relation} 0" for guard in checked]
 
 
 def _symbol_facts(env: ShapeEnv, name: str) -> str:
@@ -275,6 +277,12 @@ def callees_of(graph: Graph) -> list[Callee]:
     return [value for node in graph.nodes for _, value in node.params if type(value) is Callee]
 
 
+def parse_size(text: str, env: ShapeEnv) -> Dim:
+    """A size as it is printed, of the symbols of ``env``."""
+    names = {name: env.symbol(name) for name in env.symbols}
+    return eval(text, {"min": sym_min, "max": sym_max, "__builtins__": {}, **names})  # type: ignore[no-any-return]  # noqa: S307
+
+
 class _Parser:
     """Reads one printed graph line by line (the printer puts one node on a line)."""
 
@@ -363,6 +371,9 @@ class _Parser:
 
     def _declaration(self, text: str) -> None:
         name, _, rest = text.partition(": ")
+        if name == "assumed":
+            self._assumption(rest)
+            return
         if rest.startswith("integer "):
             index = int(rest.split()[1].rstrip(","))
             self.symbols.append(SymbolBinding(name, "int", index))
@@ -377,6 +388,11 @@ class _Parser:
         text = ast.literal_eval(label[0]) if label else ""
         notes = [note in facts for note in ("differentiated", "spare", "unheard")]
         self.inputs.append(GraphInput(var, kind, text, *notes))
+
+    def _assumption(self, text: str) -> None:
+        """What the graph checks of sizes that depend on the data, when they are known."""
+        expr, relation, _ = text.rsplit(" ", 2)
+        self.env.assume(self._value(ast.parse(expr, mode="eval").body), relation)
 
     def _symbol(self, statement: ast.Assign, comment: str) -> None:
         (target,) = statement.targets

@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,16 @@ CompileStage = Callable[[Graph, Sequence[Any]], Callable[..., Any]]
 MAX_VARIANTS = 8
 
 
+class StoredStages(Protocol):
+    """Compiled forms of stages that an earlier process left on disk, and where new ones are kept."""
+
+    def read(self, number: int) -> Sequence[tuple[Sequence[SymGuard], Callable[..., Any]]]:
+        """Forms of stage ``number``, and what must hold of the sizes."""
+        ...
+
+    def keep(self, number: int, guards: Sequence[SymGuard], call: Callable[..., Any]) -> None: ...
+
+
 class StagedGraph:
     """A functional graph with sizes that depend on the data, made callable like any compiled graph."""
 
@@ -42,8 +52,10 @@ class StagedGraph:
         compile_stage: CompileStage,
         examples: Sequence[Any] = (),
         strict: bool = False,
+        stored: StoredStages | None = None,
     ) -> None:
-        """``examples``: inputs for the first stage, where it is tuned. ``strict``: see ``Options``."""
+        """``examples``: inputs for the first stage, where it is tuned. ``strict``: see ``Options``.
+        ``stored``: the graph is one from disk."""
         self.strict = strict
         self.graph = graph
         self.table = table
@@ -55,11 +67,28 @@ class StagedGraph:
         self.definitions: list[list[_Definition]] | None = None
         self.variants: list[list[_Variant]] = [[] for _ in self.stages]
         self.run: Callable[..., Any] | None = None  # written anew when there is another variant
+        self.stored: StoredStages | None = None
+        self.read: set[int] = set()  # the stages whose stored forms are among the variants
         # the sizes of the first stage are those of the capture, whose guards hold for it
         first = self.stages[0]
         needed = first.graph.nodes or first.given or len(self.stages) == 1
-        call = compile_stage(first.graph, examples) if needed else _nothing
-        self.variants[0].append(_Variant((), call))
+        if stored is not None:
+            self.keep_in(stored)
+            self._read(0)
+        if not self.variants[0]:
+            call = compile_stage(first.graph, examples) if needed else _nothing
+            self.variants[0].append(_Variant((), call))
+
+    def keep_in(self, stored: StoredStages) -> None:
+        """Have the forms that are compiled from now on kept on disk."""
+        self.stored = stored
+
+    def _read(self, number: int) -> None:
+        """Take the stored forms of a stage, once."""
+        if self.stored is not None and number not in self.read:
+            self.read.add(number)
+            found = self.stored.read(number)[: MAX_VARIANTS - len(self.variants[number])]
+            self.variants[number] += [_Variant(tuple(guards), call) for guards, call in found]
 
     def __call__(self, *args: object) -> Any:
         run = self.run
@@ -136,6 +165,9 @@ class StagedGraph:
             # forked while another thread compiled: nobody here will release the lock
             return self._interpreted(stage)
         with self.lock:
+            if self.stored is not None and number not in self.read:
+                self.run = None
+                self._read(number)
             for variant in self.variants[number]:
                 if variant.serves(symbols):
                     return variant.call
@@ -146,6 +178,8 @@ class StagedGraph:
                 self.compiling_in = 0
             self.variants[number].append(made)
             self.run = None
+        if self.stored is not None:
+            self.stored.keep(number, made.guards, made.call)
         return made.call
 
     def _compile(self, number: int, stage: Stage, symbols: dict[str, int], given: Sequence[Any]) -> _Variant:

@@ -18,7 +18,7 @@ from ..capture.policy.recompilation import builtins_of
 from ..capture.policy.trial import BodyTrial, Trial
 from ..graph.ir import Loc, OpTable
 from ..hook import _hook
-from . import codes, guards, launches, pairs
+from . import codes, guards, launches, pairs, staged
 from .context import Context, Parts
 from .descriptions import NotStorable
 from .graphs import pack_graph_text, unpack_graph_text
@@ -152,6 +152,7 @@ def unpack(
     context = Context(function.__code__, config, parts, details)
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
     of_this = {**codes.makers(context), **Places(config, function).makers(), **pairs.makers(context)}
+    of_this.update(staged.makers(context))
     unpacker = Unpacker(data["rows"], {**_MAKERS, **of_this}, env)
     read = functools.partial(_read_details, details, config.table)
     stored = guards.StoredGuards(lambda: read()["guards"], data["count"])

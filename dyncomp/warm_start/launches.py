@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..build.kernel_cache import kernel_key, open_cache
@@ -29,28 +29,37 @@ def with_spent(packer: Packer, compiled: Compiled, row: list[Any]) -> list[Any]:
 
 def pack_launch(packer: Packer, compiled: Compiled) -> list[Any]:
     """The row of a compiled graph as it is launched."""
-    artifact = compiled.artifact
-    plan = getattr(artifact, "plan", None)
     on_cpu = compiled.graph_after.device == CPU
-    if not isinstance(plan, LaunchPlan) or compiled.backend != "inductor" or not on_cpu:
+    if compiled.backend != "inductor" or not on_cpu:
+        raise NotStorable("a graph that is not one launch on the CPU")
+    return pack_artifact(packer, compiled.artifact, compiled.owner, compiled.heard, compiled.num_threads)
+
+
+def pack_artifact(
+    packer: Packer, artifact: Any, owner: ArrayOwner | None, heard: Sequence[int], num_threads: int
+) -> list[Any]:
+    """The row of what the backend made of a graph."""
+    plan = getattr(artifact, "plan", None)
+    if not isinstance(plan, LaunchPlan):
         raise NotStorable("a graph that is not one launch on the CPU")
     key = None
     if artifact.source:
         if artifact.built is None:
             raise NotStorable("a graph whose code is not in the cache")
         key = kernel_key(artifact.source, artifact.built)
-    return ["graph", key, *pack_plan(packer, compiled, plan)]
+    return ["graph", key, *pack_plan(packer, plan, owner, heard, num_threads)]
 
 
-def pack_plan(packer: Packer, compiled: Compiled, plan: LaunchPlan) -> list[Any]:
+def pack_plan(
+    packer: Packer, plan: LaunchPlan, owner: ArrayOwner | None, heard: Sequence[int], num_threads: int
+) -> list[Any]:
     """A launch plan, and what of arrays and threads goes with it."""
-    owner = compiled.owner
     for step in plan.steps:
         if isinstance(step, PyCallStep) and type(step.func) is functools.partial:
             _note_reference(packer, step.func.func, owner)
     packer.own.update((id(constant), constant) for constant in plan.constants)
     name = None if owner is None else owner_name(owner)
-    return [packer.value(plan), name, list(compiled.heard), compiled.num_threads]
+    return [packer.value(plan), name, list(heard), num_threads]
 
 
 def _note_reference(packer: Packer, function: Any, owner: ArrayOwner | None) -> None:

@@ -15,13 +15,14 @@ from typing import Any
 
 from ..aot_autograd.pair import Pair, Symbols, consuming, giving_several, is_single
 from ..frontends.base import BackwardParts, GradientPair, PairBackward, PairSource
-from ..pipeline import Compiled, half_compiler, op_table
+from ..pipeline import Compiled, Stages, half_compiler, op_table
 from . import launches
 from .context import Context, Parts, read_part
 from .descriptions import NotStorable, Stale
 from .graphs import pack_graph_text, unpack_graph_text
 from .owners import owner_name, owner_named
 from .plain import Packer, Unpacker
+from .staged import pack_staged
 
 log = logging.getLogger("dyncomp.warm_start")
 
@@ -33,7 +34,9 @@ def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
     """The row of ``compiled.call``."""
     pair = compiled.gradients
     if pair is None:
-        return launches.with_spent(packer, compiled, launches.pack_launch(packer, compiled))
+        staged = isinstance(compiled.artifact, Stages)
+        row = pack_staged(packer, compiled) if staged else launches.pack_launch(packer, compiled)
+        return launches.with_spent(packer, compiled, row)
     if compiled.owner is None:
         raise NotStorable("gradients of a library without a reverse mode")
     symbols = pair.symbols

@@ -28,13 +28,14 @@ from ..capture.policy.recompilation import builtins_of
 from ..errors import ToolchainError
 from ..hook import _hook
 from ..options import Options
-from ..pipeline import run_pipeline
+from ..pipeline import Stages, run_pipeline
 from ..trusted import UntrustedError, read, write
 from .descriptions import NotStorable
 from .entries import pack, unpack
 from .pairs import keep_backwards
 from .pieces import place_name
 from .sources import own_version
+from .staged import keep_stages
 
 log = logging.getLogger("dyncomp.warm_start")
 
@@ -80,6 +81,8 @@ class EntryStore:
             gradients = getattr(captured.record.compiled, "gradients", None)
             if gradients is not None:
                 keep_backwards(captured.record.compiled, parts)
+            if isinstance(getattr(captured.record.compiled, "artifact", None), Stages):
+                keep_stages(captured.record.compiled, parts)
         except (NotStorable, ToolchainError, OSError) as error:
             config.records.counters["not_stored"] += 1
             log.info("%s is not kept on disk: %s", function.__qualname__, error)
