@@ -97,7 +97,7 @@ def _new_entry(
     decision = decide(function, args, config)
     if isinstance(decision, Plain):
         return _left_plain(code, config, decision)
-    if config.stored is not None:
+    if config.stored is not None and code not in config.not_from_disk:
         with span("disk", f"look for {code.co_qualname} on disk", str(location(code))) as looking:
             found = config.stored.find(function, args, config)
             if found is not None:

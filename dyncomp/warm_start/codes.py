@@ -49,9 +49,7 @@ def packed_plain_copy(code: types.CodeType, root: types.CodeType) -> list[Any]:
 
 
 def pack_fallback(packer: Packer, fallback: Fallback) -> list[Any]:
-    if fallback.presumed:
-        raise NotStorable("branches that are presumed to go as usual")
-    return ["fallback", fallback.may_break]
+    return ["fallback", fallback.may_break, fallback.presumes]
 
 
 def makers(context: Context) -> dict[str, Any]:
@@ -59,5 +57,5 @@ def makers(context: Context) -> dict[str, Any]:
     return {
         "code": unpack_code,
         "plain copy": lambda u, p: plain_copy(root),
-        "fallback": lambda u, p: context.fallback(not p[0]),
+        "fallback": lambda u, p: context.fallback(not p[0], p[1]),
     }

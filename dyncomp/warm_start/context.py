@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ..capture.entries.config import CaptureConfig
 from ..capture.policy.fallback import Fallback
 from ..dataclass import dataclass
+from ..symbolic.integers import ShapeEnv
 
 
 class Parts(Protocol):
@@ -25,7 +26,8 @@ def read_part(details: str, name: str) -> Any:
 
 @dataclass(eq=False)
 class Context:
-    """The function's code, its configuration, and the texts of the entry."""
+    """The function's code, its configuration, and the texts of the entry; then what reading it made: the
+    fallback, and what the graph assumes of sizes that depend on the data."""
 
     code: types.CodeType
     config: CaptureConfig
@@ -33,6 +35,8 @@ class Context:
     details: str
     made: Fallback | None = None
 
-    def fallback(self, breaks_are_errors: bool) -> Fallback:
-        self.made = Fallback(self.config, self.code, breaks_are_errors)
+    assumed: ShapeEnv | None = None
+
+    def fallback(self, breaks_are_errors: bool, presumes: bool) -> Fallback:
+        self.made = Fallback(self.config, self.code, breaks_are_errors, presumes=presumes)
         return self.made

@@ -18,6 +18,7 @@ from ..capture.policy.recompilation import builtins_of
 from ..capture.policy.trial import BodyTrial, Trial
 from ..graph.ir import Loc, OpTable
 from ..hook import _hook
+from ..symbolic.integers import ShapeEnv
 from . import codes, guards, launches, pairs, staged
 from .context import Context, Parts
 from .descriptions import NotStorable
@@ -38,6 +39,7 @@ class StoredRecord(EntryRecord):
         self.name = name
         self.loc = loc
         self.compiled = None
+        self.stored_assumptions = ShapeEnv()
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("graph", "source", "guards"):
@@ -48,6 +50,10 @@ class StoredRecord(EntryRecord):
     @property
     def has_graph(self) -> bool:
         return self._has_graph
+
+    @property
+    def assumed(self) -> ShapeEnv | None:
+        return self.stored_assumptions if self._has_graph else None
 
 
 # -- storing ----------------------------------------------------------------------------------
@@ -166,6 +172,7 @@ def unpack(
     trial = _TRIALS[data["trial"]](config, code) if data["trial"] else None
     replacement = None if data["code"] is None else unpacker.value(data["code"])
     record.fallback = context.made
+    record.stored_assumptions = context.assumed or ShapeEnv()
     _learn(unpacker, data["seen"], config.state_of(code))
     entry = _hook.Entry(
         program,

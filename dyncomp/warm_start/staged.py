@@ -120,6 +120,7 @@ def _unpack_staged(unpacker: Unpacker, parts: list[Any], context: Context) -> Ca
     if isinstance(on_status, Watch):
         on_status.armed = True
     choose_threads(num_threads, owner)
+    context.assumed = graph.env
     stages = Stages()
     compile_stage = stage_compiler(stages, table, options, owner, on_status)
     files = StageFiles(context.parts, stages, graph, owner, num_threads)

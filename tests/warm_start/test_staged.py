@@ -95,3 +95,35 @@ def test_stages_are_not_compiled_again(zygote: Zygote, tmp_path: Path) -> None:
     warm = zygote.run(folder, cache)
     assert warm["outcome"] == cold["outcome"]
     assert warm["stats"]["internal_errors"] == 0
+
+
+ASSUMES = """
+import json
+import numpy as np
+import dyncomp
+
+@dyncomp.compile
+def f(x):
+    y = x[x > 0.5]
+    return y + np.arange(3.0)      # as many, or one
+
+def main():
+    return [f(np.linspace(0.5, 1.0, size)) for size in json.load(open(__file__ + ".json"))]
+"""
+
+
+def test_assumptions_that_do_not_hold(zygote: Zygote, tmp_path: Path) -> None:
+    """What one process assumed of the data does not hold in another: it is captured anew, and kept."""
+    folder, cache = tmp_path / "code", tmp_path / "cache"
+    folder.mkdir()
+    program = folder / "program.py"
+    program.write_text(ASSUMES)
+    found = []
+    for sizes in ([4] * 3, [2] * 12, [2] * 12, [4] * 3):
+        Path(f"{program}.json").write_text(str(sizes))
+        answer = zygote.run(folder, cache)
+        assert answer["outcome"] == zygote.run(folder, None)["outcome"]
+        found.append(answer["stats"])
+    assert found[0]["from_disk"] == 0 and found[0]["not_stored"] == 0
+    assert 0 < found[1]["fallbacks"] < 6
+    assert found[2]["fallbacks"] == 0 and found[2]["from_disk"] > 0

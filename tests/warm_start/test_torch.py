@@ -166,3 +166,35 @@ def test_a_second_process(zygote: Zygote, tmp_path: Path, name: str) -> None:
     assert cold["stats"]["not_stored"] == 0
     assert warm["stats"]["from_disk"] == warm["stats"]["frames_captured"] > 0
     assert warm["stats"]["internal_errors"] == 0
+
+
+PRESUMED = """
+import json
+import torch
+import dyncomp
+
+def clamped(x):
+    y = torch.exp2(x)
+    if torch.isinf(y).any() or torch.isnan(y).any():
+        y = torch.clamp(y, max=4.0)
+    return y * 2
+
+def main():
+    compiled = dyncomp.compile(clamped)
+    size = json.load(open(__file__ + ".json"))
+    return [compiled(torch.tensor([1.0, 2.0, size])) for _ in range(6)]
+"""
+
+
+def test_branches_that_are_presumed(zygote: Zygote, tmp_path: Path) -> None:
+    """A branch goes otherwise than in the process that stored the graph: that is captured anew, and kept."""
+    program, found = tmp_path / "program.py", []
+    program.write_text(PRESUMED)
+    for size in ("3.0", "3.0", "3000.0", "3000.0", "3.0"):
+        Path(f"{program}.json").write_text(size)
+        answer = zygote.run(tmp_path, tmp_path / "cache")
+        assert answer["outcome"] == zygote.run(tmp_path, None)["outcome"]
+        found.append(answer["stats"])
+    assert [stats["from_disk"] > 0 for stats in found] == [False, True, True, True, True]
+    assert [stats["fallbacks"] > 0 for stats in found] == [False, False, True, False, False]
+    assert not any(stats["not_stored"] for stats in found)

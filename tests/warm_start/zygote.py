@@ -62,7 +62,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:
         outcome = [type(error).__name__, str(error), traceback.format_exc() if request["cache"] else ""][:2]
     stats = dyncomp.stats()
-    kept = ("from_disk", "not_stored", "graphs", "frames_captured", "internal_errors")
+    kept = ("from_disk", "not_stored", "graphs", "frames_captured", "internal_errors", "fallbacks")
     return {"outcome": outcome, "stats": {name: stats[name] for name in kept}}
 
 

@@ -135,6 +135,7 @@ class CaptureConfig(_hook.HookConfig):
         self.refused_calls = RefusedCalls()
         # instructions, as `decisions` names them, where what a graph assumes of sizes does not hold
         self.failed_checks: dict[tuple[types.CodeType, int], Break] = {}
+        self.not_from_disk: set[types.CodeType] = set()  # whose entries there assume too much of the data
         self.unusual: set[tuple[types.CodeType, int]] = set()  # jumps that did not go as presumed
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False

@@ -9,6 +9,7 @@ from typing import Any
 from ...dataclass import dataclass, field
 from ...graph.ir import Graph, Loc
 from ...scalar_loops.entry.record import NativeLoopRecord
+from ...symbolic.integers import ShapeEnv
 from ..breaks import BreakRecord
 from ..guards.guard import Guard
 from ..lifetimes.by_identity import WeakIdentityDict
@@ -40,6 +41,11 @@ class EntryRecord:
     @property
     def has_graph(self) -> bool:
         return self.graph is not None
+
+    @property
+    def assumed(self) -> ShapeEnv | None:
+        """What the graph assumes of its sizes; ``None`` without a graph."""
+        return None if self.graph is None else self.graph.env
 
 
 @dataclass

@@ -10,6 +10,7 @@ What a graph assumes of sizes that depend on the data (that two of them agree, t
 hold. Where it does not in the calls that the graph was made for, or in a good part of all calls, it would not
 do so the next time either: the entry is dropped, and the next capture breaks the graph at the instruction
 that assumed it. So it is with branches that are presumed to go as they usually do (``arrays.finite_tests``).
+An entry from disk does not know the instruction: the function is captured anew first.
 """
 
 from __future__ import annotations
@@ -46,8 +47,11 @@ class Fallback:
         code: types.CodeType,
         breaks_are_errors: bool,
         presumed: tuple[tuple[weakref.ref[types.CodeType], int], ...] = (),
+        presumes: bool = False,
     ) -> None:
-        self.presumed = presumed  # jumps that the graph checks to go as they usually do
+        """``presumed``: jumps that the graph checks to go as they usually do; ``presumes``: it has some."""
+        self.presumed = presumed
+        self.presumes = presumes or bool(presumed)
         self.may_break = not breaks_are_errors
         self._config = weakref.ref(config)
         self._code = code
@@ -87,18 +91,22 @@ class Fallback:
     def _breaks_next_time(self, entry: _hook.Entry) -> bool:
         """Whether the entry is dropped, to be captured again with a break where its assumption fails."""
         record, config = entry.payload, self._config()
-        if record.from_disk or not record.has_graph or config is None or not self.may_break:
-            return False  # graphs that assume something of the data are not stored
-        graph = record.graph
-        failed, graph.env.failed = graph.env.failed, None
-        instruction = None if failed is None else graph.env.instructions.get(failed.key)
-        if instruction is None and (failed is not None or not self.presumed):
+        env = record.assumed
+        if env is None or config is None or not self.may_break:
+            return False
+        failed, env.failed = env.failed, None
+        instruction = None if failed is None else env.instructions.get(failed.key)
+        is_known = failed is not None if record.from_disk else instruction is not None
+        if not is_known and (failed is not None or not self.presumes):
             return False
         self._wrong_guesses += 1
         held_once = self._wrong_guesses <= entry.hits
         if held_once and self._wrong_guesses < max(_ENOUGH, entry.hits / _OFTEN):
             return False
-        if instruction is None:  # it is not known which of the jumps goes otherwise, or whether one does
+        if record.from_disk:
+            config.not_from_disk.add(self._code)
+            reason = "what was assumed of its data, in another process, does not hold here"
+        elif instruction is None:  # it is not known which of the jumps goes otherwise, or whether one does
             found = {(code, index) for ref, index in self.presumed if (code := ref()) is not None}
             reason = "there are numbers that are not finite, or the graph raises for another reason"
             config.unusual.update(found)
