@@ -2,8 +2,8 @@
 #include <cstddef>
 
 #include "../kept.h"
-#include "../memory.h"
 #include "../pool.h"
+#include "../scratch.h"
 #include "gemm.h"
 
 namespace dyncomp {
