@@ -110,7 +110,7 @@ class _Build:
                 shown = "\n".join(text.splitlines()[:_MESSAGE_LINES]) or "no message"
                 raise ToolchainError(f"{' '.join(command)} failed ({status}):\n{shown}")
 
-    # The products take g++ some 15 seconds, and are the same for all functions.
+    # The products take g++ some seconds, and are the same for all functions.
     def runtime_name(self) -> str:
         parts = (self.sources.runtime.read_text(), self.toolchain.fingerprint, *RUNTIME_FLAGS)
         return f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}.o"

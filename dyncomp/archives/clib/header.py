@@ -93,9 +93,10 @@ def _title(made: Interface, level: str, loads: bool, build: list[str]) -> list[s
     if loads:
         lines += [" *", f" * Weights are in a file of their own: call {name}_load before anything else."]
     lines += [f" * Note: {in_comment(note)}." for note in made.notes]
-    if made.conditions:
+    conditions = [each.words for each in made.conditions if each.words]
+    if conditions:
         lines += [" *", " * Sizes must satisfy, beside the shapes below:"]
-        lines += [f" *   {in_comment(each.words)}" for each in made.conditions]
+        lines += [f" *   {in_comment(words)}" for words in conditions]
     lines += [" *", " * How the library was made:", " *", *(f" *   {in_comment(line)}" for line in build), " */"]
     return lines
 

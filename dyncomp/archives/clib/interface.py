@@ -85,7 +85,7 @@ class OutputArgument:
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """What sizes must satisfy: an expression of C, and words."""
+    """What sizes must satisfy: an expression of C, and words (none where C order implies it)."""
 
     test: str
     words: str
@@ -278,6 +278,8 @@ class _Maker:
                 if isinstance(argument, ArrayArgument) and binding.what in ("dim", "tdim"):
                     called = self.made.called_size(argument, binding.axis)
                     words = words.replace(binding.expr(), called)
+            if any(binding.what.endswith("stride") for binding in facts.bindings):
+                words = ""  # C order, which is asked for anyway
             test = condition_text(facts.program, facts.relation, names)
             self.made.conditions.append(Condition(test, words))
         elif guard.kind in (Kind.EQUALS, Kind.BOOL, Kind.NONE) and guard.source is not None:

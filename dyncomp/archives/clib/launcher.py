@@ -11,13 +11,13 @@ from ...inductor.launch import (
     InputResult,
     KernelStep,
     OutputResult,
-    OutputSlot,
     Size,
     SizeRef,
     ViewOutput,
 )
+from ...symbolic.integers import Dim, same
 from .expressions import size_text
-from .header import macro_name
+from .header import CODES, macro_name
 from .interface import (
     ArrayArgument,
     Interface,
@@ -66,6 +66,11 @@ class Launcher:
             f'#include "{self.name}.h"',
             "",
             services_declarations(),
+            f"enum {{ {', '.join(map(_code_name, CODES))} }};",
+            "static const char* const messages[] = {",
+            *(f'    "{words}",' for _, words in CODES),
+            "};",
+            "",
             launcher_prelude(),
         ]
         if self.weights is not None and not self.embeds:
@@ -180,7 +185,8 @@ class Launcher:
                     f"  if ({test}) return fail(kBadValue, \"%s is %lld\", {_string(number.name)}, (i64)in->{number.name});"
                 )
         for condition in self.made.conditions:
-            words = _string(f"the sizes do not satisfy {condition.words}".replace("%", "%%"))
+            words = f"the sizes do not satisfy {condition.words or 'what C order implies'}"
+            words = _string(words.replace("%", "%%"))
             lines.append(f"  if (!({condition.test})) return fail(kBadShape, {words});")
         for k, name in enumerate(self.made.module.symbols):
             lines.append(f"  s[{k}] = (i64)({self.made.symbols[name]});")
@@ -202,13 +208,42 @@ class Launcher:
         for output in self.made.outputs:
             result = output.result
             if isinstance(result, OutputResult) and result.index not in found:
-                if _is_c_order(self.plan.outputs[result.index]):
+                slot = self.plan.outputs[result.index]
+                if self.is_c_order(slot.shape, slot.strides):
+                    found[result.index] = output
+        for output in self.made.outputs:
+            result = output.result
+            if isinstance(result, ViewOutput) and result.base == "output" and result.index not in found:
+                if self.is_reshaped(result):
                     found[result.index] = output
         return found
 
+    def is_c_order(self, shape: Sequence[Size], strides: Sequence[Size] | None) -> bool:
+        if strides is None:
+            return True
+        step: Dim = 1
+        for size, stride in zip(reversed([*map(self.dim, shape)]), reversed([*map(self.dim, strides)])):
+            if not same(size, 1) and not same(stride, step):
+                return False
+            step = step * size
+        return True
+
+    def is_reshaped(self, view: ViewOutput) -> bool:
+        """Whether a view shows all of its base, in the same order."""
+        slot = self.plan.outputs[view.index]
+        whole = [*map(self.dim, slot.shape)], [*map(self.dim, view.shape)]
+        return (
+            (view.offset == 0 and view.dtype is slot.dtype)
+            and self.is_c_order(slot.shape, slot.strides)
+            and self.is_c_order(view.shape, view.strides)
+            and same(_product(whole[0]), _product(whole[1]))
+        )
+
+    def dim(self, size: Size) -> Dim:
+        return self.made.module.sizes[size.index] if isinstance(size, SizeRef) else int(size)
+
     def is_direct(self, output: OutputArgument) -> bool:
-        result = output.result
-        return isinstance(result, OutputResult) and self.direct.get(result.index) is output
+        return any(each is output for each in self.direct.values())
 
     def shape(self, output: OutputArgument) -> list[str]:
         result = output.result
@@ -444,6 +479,11 @@ def entry_name(name: str, symbol: str) -> str:
     return f"{name}_kernels_{symbol}"
 
 
+def _code_name(code: tuple[str, str]) -> str:
+    """``BAD_SHAPE`` as the launcher calls it."""
+    return "k" + "".join(word.capitalize() for word in code[0].split("_"))
+
+
 def _size(size: Size) -> str:
     return f"z[{size.index}]" if isinstance(size, SizeRef) else f"{int(size)}LL"
 
@@ -452,15 +492,11 @@ def _arena(slot: ArenaSlot) -> str:
     return f"memory + {_size(slot.offset)}"
 
 
-def _is_c_order(slot: OutputSlot) -> bool:
-    if slot.strides is None:
-        return True
-    step = 1
-    for size, stride in zip(reversed(slot.shape), reversed(slot.strides)):
-        if isinstance(size, SizeRef) or isinstance(stride, SizeRef) or (size != 1 and stride != step):
-            return False
-        step *= size
-    return True
+def _product(sizes: Sequence[Dim]) -> Dim:
+    total: Dim = 1
+    for size in sizes:
+        total = total * size
+    return total
 
 
 def _string(text: str) -> str:

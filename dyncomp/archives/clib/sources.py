@@ -12,7 +12,7 @@ _GUARD = re.compile(r"\A(/\*.*?\*/\s*)?#ifndef (\w+)\n#define \2\n", re.S)
 _STANDALONE = "runtime/csrc/standalone"
 # products by the level of processors: the file, and the name of the set
 _PRODUCTS = {"x86-64-v2": "portable", "x86-64-v3": "avx2", "x86-64-v4": "avx512"}
-_CALLS_PRODUCTS = re.compile(r"\brt->(gemm|chain|rows)_")
+_CALLS_PRODUCTS = re.compile(r"\brt->(?:gemm|chain|rows)_(f32|f64|bf16)\b")
 
 
 def launcher_prelude() -> str:
@@ -28,9 +28,13 @@ def runtime_source(kernels: str, level: str) -> str:
     system. The same text for all functions that ask for the same."""
     files = [f"{_STANDALONE}/services.cpp", "runtime/csrc/pool.cpp"]
     lines = ["/* dyncomp's runtime, for libraries without Python: written by dyncomp from its own sources. */"]
-    if _CALLS_PRODUCTS.search(kernels):
+    called = set(_CALLS_PRODUCTS.findall(kernels))
+    if called:
         name = _PRODUCTS[level]
         lines.append(f"#define DYNCOMP_PRODUCTS gemm_{name}")
+        # each takes g++ some seven seconds
+        lines += [] if called - {"f64"} else ["#define DYNCOMP_WITHOUT_F32"]
+        lines += [] if "f64" in called else ["#define DYNCOMP_WITHOUT_F64"]
         # the last one: it changes for which processor the rest is compiled
         files += ["runtime/csrc/gemm/width.cpp", f"runtime/csrc/gemm/{name}.cpp"]
     guards: set[str] = set()

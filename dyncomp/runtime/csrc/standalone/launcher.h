@@ -1,5 +1,6 @@
 /* What launchers of libraries for C are made of (dyncomp/archives/clib): checks of what the caller gives, scratch memory,
- * copies of strided results. Copied as text into each of them; GNU C, for any processor. */
+ * copies of strided results. Copied as text into each of them, behind the names and messages of errors (header.py). GNU
+ * C, for any processor. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,24 +11,6 @@
 typedef long long i64;
 /* Sizes are computed in this type and looked at before they become an i64. */
 typedef __int128 wide;
-
-enum {
-  kOk, kBadShape, kBadPointer, kBadValue, kOverlap, kNoRoom, kNoMemory, kBadIndex, kFailed, kNoWeights, kBadProcessor
-};
-
-static const char* const messages[] = {
-    "no error",
-    "an input has another shape than the function was exported for",
-    "a pointer is NULL or not aligned",
-    "a number is out of range",
-    "memory that is written to overlaps other inputs or outputs",
-    "an output has no room for the result",
-    "there is not enough memory",
-    "an index is out of bounds",
-    "the computation failed",
-    "the weights are not loaded",
-    "this processor lacks instructions that the library was compiled for",
-};
 
 #define LARGEST_DIMENSION ((i64)1 << 40)
 #define LARGEST_ARRAY ((wide)1 << 47) /* bytes: what can be addressed */
@@ -143,9 +126,18 @@ static __attribute__((unused)) char* copy_rows(char* to, const char* from, const
     memcpy(to, from, (size_t)item);
     return to + item;
   }
-  if (rank == 1 && strides[0] == 1) {
-    memcpy(to, from, (size_t)(shape[0] * item));
-    return to + shape[0] * item;
+  if (rank == 1) {
+    const i64 count = shape[0], step = strides[0] * item;
+    if (strides[0] == 1) {
+      memcpy(to, from, (size_t)(count * item));
+    } else if (item == 4) { /* sizes that the compiler knows */
+      for (i64 k = 0; k < count; ++k) memcpy(to + k * 4, from + k * step, 4);
+    } else if (item == 8) {
+      for (i64 k = 0; k < count; ++k) memcpy(to + k * 8, from + k * step, 8);
+    } else {
+      for (i64 k = 0; k < count; ++k) memcpy(to + k * item, from + k * step, (size_t)item);
+    }
+    return to + count * item;
   }
   for (i64 k = 0; k < shape[0]; ++k) to = copy_rows(to, from + k * strides[0] * item, shape + 1, strides + 1, rank - 1, item);
   return to;
