@@ -22,8 +22,8 @@ from .elf import damage as damage_of_library
 log = logging.getLogger("dyncomp.codecache")
 
 FORMAT = "v1"
-# What is beside the kernels: the runtime of libraries for C, measured choices, what compilers say of themselves,
-# entries.
+# What is beside the kernels: the runtime of libraries for C, measured choices, what compilers say of
+# themselves, entries.
 BESIDE = ("c_runtime", "choices", "compilers", "entries")
 _MAGIC = b"DYNCOMP2"
 _FOOTER_BYTES = 32 + len(_MAGIC)

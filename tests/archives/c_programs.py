@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,11 +74,12 @@ static double element(char kind, int size, const char* data, size_t k) {
 #undef AS
 }
 
-static void compare(const char* name, char kind, int size, const void* found, const void* wanted, size_t count,
-                    double tolerance) {
+static void compare(const char* name, char kind, int size, const void* found, const void* wanted,
+                    size_t count, double tolerance) {
   size_t k;
   for (k = 0; k < count; ++k) {
-    const double a = element(kind, size, (const char*)found, k), b = element(kind, size, (const char*)wanted, k);
+    const double a = element(kind, size, (const char*)found, k);
+    const double b = element(kind, size, (const char*)wanted, k);
     if ((a != a && b != b) || a == b) continue;
     if (fabs(a - b) <= tolerance * (1 + fabs(b))) continue;
     fprintf(stderr, "%s[%lu]: %.17g, not %.17g\n", name, (unsigned long)k, a, b);
@@ -87,7 +87,12 @@ static void compare(const char* name, char kind, int size, const void* found, co
   }
 }
 
-#define CHECK(test) do { if (!(test)) { fprintf(stderr, "line %d: %s\n", __LINE__, #test); exit(1); } } while (0)
+static void check(int holds, int line, const char* test) {
+  if (holds) return;
+  fprintf(stderr, "line %d: %s\n", line, test);
+  exit(1);
+}
+#define CHECK(test) check(!!(test), __LINE__, #test)
 """
 
 
@@ -101,8 +106,8 @@ def kind_of(dtype: np.dtype[Any]) -> tuple[str, int, int]:
 
 
 class Program:
-    """A program that calls ``NAME_run`` and compares. ``inputs`` and ``outputs`` are by the names of the header;
-    numbers are given as they are. ``after``: what arrays that are written to hold then."""
+    """A program that calls ``NAME_run`` and compares. Inputs and outputs are by the names of the header;
+    ``after``: what arrays that are written to hold then."""
 
     def __init__(self, library: CLibrary, tolerance: float = 1e-5) -> None:
         self.library = library
@@ -129,7 +134,10 @@ class Program:
                 self.lines.append(f"in.{given} = {float(value)!r};")
 
     def call(
-        self, outputs: Mapping[str, np.ndarray[Any, Any]], after: Mapping[str, Any] | None = None, times: int = 2
+        self,
+        outputs: Mapping[str, np.ndarray[Any, Any]],
+        after: Mapping[str, Any] | None = None,
+        times: int = 2,
     ) -> None:
         name = self.library.name
         self.lines += [f"code = {name}_shapes(&in, &out);", f"if (code) die({name}_details());"]
@@ -146,10 +154,8 @@ class Program:
         checks += [(f"in.{given}", array) for given, array in (after or {}).items()]
         for found, array in checks:
             kind, size, parts = kind_of(array.dtype)
-            wanted = self.file(array)
-            self.lines.append(
-                f"compare(\"{found}\", '{kind}', {size}, {found}, {wanted}, {array.size * parts}, {self.tolerance});"
-            )
+            both, count = f"{found}, {self.file(array)}", array.size * parts
+            self.lines.append(f"compare(\"{found}\", '{kind}', {size}, {both}, {count}, {self.tolerance});")
 
     def run(self, extra: Sequence[str] = (), helpers: str = "") -> None:
         body = "\n  ".join(self.lines)
@@ -200,7 +206,17 @@ def in_plus_plus(library: CLibrary) -> None:
     compiler = shutil.which("g++")
     assert compiler is not None
     made = subprocess.run(
-        [compiler, "-std=c++11", "-Wall", "-Werror", "-pedantic", "-x", "c++", "-fsyntax-only", str(library.header)],
+        [
+            compiler,
+            "-std=c++11",
+            "-Wall",
+            "-Werror",
+            "-pedantic",
+            "-x",
+            "c++",
+            "-fsyntax-only",
+            str(library.header),
+        ],
         capture_output=True,
         text=True,
     )

@@ -122,12 +122,16 @@ def test_functions(f: Any, example: Any, actual: Any, dynamic: Any, tolerance: f
 
 def test_what_is_written_to(tmp_path: Path) -> None:
     """Arguments that a function changes change in the caller's memory; a result that is one is a copy."""
-    made = library_of(step, (array(4), array(4), 0.5), tmp_path, dynamic={"state": {0: "n"}, "velocity": {0: "n"}})
+    made = library_of(
+        step, (array(4), array(4), 0.5), tmp_path, dynamic={"state": {0: "n"}, "velocity": {0: "n"}}
+    )
     state, velocity = array(50), array(50)
     program = Program(made, 1e-12)
     program.fill({"state": state, "velocity": velocity})
     _, energy = step(state, velocity, 0.5)
-    program.call({"result_0": state, "result_1": np.asarray(energy)}, {"state": state, "velocity": velocity}, 1)
+    program.call(
+        {"result_0": state, "result_1": np.asarray(energy)}, {"state": state, "velocity": velocity}, 1
+    )
     program.run()
     text = made.header.read_text()
     assert "const double* state" not in text and "double* state;" in text
@@ -389,17 +393,19 @@ def test_sources_build_the_library_again(tmp_path: Path) -> None:
     program.run()
 
 
-# -- models -----------------------------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------------
 
 
-def run_model(model: Any, example: Any, actual: Any, folder: Path, tolerance: float = 1e-4, **how: Any) -> Any:
+def run_model(
+    model: Any, example: Any, actual: Any, folder: Path, tolerance: float = 1e-4, **how: Any
+) -> Any:
     torch = sys.modules["torch"]
     made = library_of(model.eval(), (example,), folder, **how)
     check_alone(made)
     with torch.no_grad():
         wanted = model(actual)
     (name,) = model.forward.__code__.co_varnames[1:2]
-    program = Program(made, tolerance)
+    program = Program(made, 1e-4)
     program.fill({name: actual.numpy()})
     program.call({"result": wanted.numpy()}, times=4)
     program.run()
@@ -462,9 +468,7 @@ def test_transformer(tmp_path: Path) -> None:
             return self.layers(tokens)
 
     torch.manual_seed(0)
-    run_model(
-        Encoder(), torch.randn(2, 10, 32), torch.randn(3, 17, 32), tmp_path, dynamic={"tokens": (0, 1)}
-    )
+    run_model(Encoder(), torch.randn(2, 10, 32), torch.randn(3, 17, 32), tmp_path, dynamic={"tokens": (0, 1)})
 
 
 @pytest.mark.slow

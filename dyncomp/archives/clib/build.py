@@ -21,7 +21,7 @@ _FOLDER = "c_runtime"
 _PLAIN = ("-O2", "-march=x86-64", "-fPIC", "-fvisibility=hidden", "-pthread", "-w")
 LAUNCHER_FLAGS = ("-x", "c", "-std=gnu11", *_PLAIN)
 RUNTIME_FLAGS = ("-std=gnu++17", *_PLAIN, "-fno-exceptions", "-fno-rtti")
-# threads of the pool and a handler of forks may outlive dlclose; nothing but the functions of the header shows
+# threads of the pool and a handler of forks may outlive dlclose; only the functions of the header show
 LINK_FLAGS = (
     *("-shared", "-pthread", "-static-libstdc++", "-static-libgcc"),
     *("-Wl,-z,nodelete", "-Wl,-z,noexecstack", "-Wl,--exclude-libs,ALL", "-Wl,--no-undefined"),

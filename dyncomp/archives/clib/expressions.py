@@ -1,4 +1,4 @@
-"""Sizes and conditions on them as expressions of C, in the type ``wide`` of ``csrc/standalone/launcher.h``."""
+"""Sizes, and conditions on them, as expressions of C in the type ``wide`` of ``launcher.h``."""
 
 from __future__ import annotations
 

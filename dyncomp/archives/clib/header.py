@@ -12,7 +12,6 @@ from .interface import (
     Interface,
     NumberArgument,
     OutputArgument,
-    alignment_of,
     c_type,
     called_shape,
 )
@@ -71,34 +70,52 @@ def header_text(made: Interface, level: str, loads: bool, build: list[str]) -> s
     )
 
 
+_MOST_SAID = 200
+
+
+def filled(text: str, **values: str) -> str:
+    """``text`` with the ``@name@`` of each value."""
+    return re.sub(r"@(\w+)@", lambda match: values[match[1]], text)
+
+
+def _said(text: str) -> str:
+    """Text of the program in a comment, in which another may not begin."""
+    shown = text if len(text) <= _MOST_SAID else f"{text[:_MOST_SAID]}..."
+    return in_comment(shown).replace("/*", "/ *")
+
+
+_TITLE = """\
+/* @called@, exported by dyncomp for @level@.
+ *
+ * Link a program with the shared object, which needs the C library alone:
+ *
+ *   cc program.c -I. -L. -l@name@ -Wl,-rpath,'$ORIGIN' -o program
+ *
+ * Arrays are the caller's. They are row-major and C-contiguous, where nothing else is said, and aligned to
+ * their elements. The library writes to outputs, and to inputs whose pointers are not const; these may not
+ * overlap each other or other inputs. An output that is (a part of) an input gets a copy. A function either
+ * returns an error, and has written nothing but shapes and scratch memory, or has done all.
+ *
+ * Functions may be called by several threads at the same time, with outputs of their own. Scratch memory is
+ * allocated inside; the largest block is kept for the next call (@name@_release frees it).
+ *
+ * NumPy's warnings of floating-point errors are not given; infinities and NaN are as there."""
+
+
 def _title(made: Interface, level: str, loads: bool, build: list[str]) -> list[str]:
-    name = made.name
-    lines = [
-        f"/* {in_comment(made.whole.name)}, exported by dyncomp for {level}.",
-        " *",
-        " * Link a program with the shared object, which needs the C library alone:",
-        " *",
-        f" *   cc program.c -I. -L. -l{name} -Wl,-rpath,'$ORIGIN' -o program",
-        " *",
-        " * Arrays are the caller's. They are row-major and C-contiguous, where nothing else is said, and aligned to",
-        " * their elements. The library writes to outputs, and to inputs whose pointers are not const; these may not",
-        " * overlap each other or other inputs. An output that is (a part of) an input gets a copy. A function either",
-        " * returns an error, and has written nothing but shapes and scratch memory, or has done all.",
-        " *",
-        " * Functions may be called by several threads at the same time, with outputs of their own. Scratch memory is",
-        f" * allocated inside; the largest block is kept for the next call ({name}_release frees it).",
-        " *",
-        " * NumPy's warnings of floating-point errors are not given; infinities and NaN are as there.",
-    ]
+    lines = [filled(_TITLE, name=made.name, level=level, called=_said(made.whole.name))]
     if loads:
-        lines += [" *", f" * Weights are in a file of their own: call {name}_load before anything else."]
-    lines += [f" * Note: {in_comment(note)}." for note in made.notes]
+        lines += [
+            " *",
+            f" * Weights are in a file of their own: call {made.name}_load before anything else.",
+        ]
+    lines += [f" * Note: {_said(note)}." for note in made.notes]
     conditions = [each.words for each in made.conditions if each.words]
     if conditions:
         lines += [" *", " * Sizes must satisfy, beside the shapes below:"]
-        lines += [f" *   {in_comment(words)}" for words in conditions]
-    lines += [" *", " * How the library was made:", " *", *(f" *   {in_comment(line)}" for line in build), " */"]
-    return lines
+        lines += [f" *   {_said(words)}" for words in conditions]
+    lines += [" *", " * How the library was made:", " *"]
+    return [*lines, *(f" *   {line}" for line in build), " */"]
 
 
 def _complex(made: Interface) -> list[str]:
@@ -111,9 +128,15 @@ def _complex(made: Interface) -> list[str]:
     return lines
 
 
+_EXTRA = {
+    "bool": " (0 or 1)",
+    "float16": " (bits of IEEE binary16)",
+    "bfloat16": " (upper half of a float)",
+}
+
+
 def _in_words(dtype: DType) -> str:
-    extra = {"bool": " (0 or 1)", "float16": " (bits of IEEE binary16)", "bfloat16": " (upper half of a float)"}
-    return dtype.name + extra.get(dtype.name, "")
+    return dtype.name + _EXTRA.get(dtype.name, "")
 
 
 def _inputs(made: Interface) -> list[str]:
@@ -123,7 +146,7 @@ def _inputs(made: Interface) -> list[str]:
         if isinstance(argument, NumberArgument):
             bound = ", at most 2^40 in size" if argument.sizes else ""
             words = f"{argument.text}: {_in_words(argument.dtype)}{bound}"
-            lines.append(f"  {c_type(argument.dtype, name)} {argument.name}; /* {in_comment(words)} */")
+            lines.append(f"  {c_type(argument.dtype, name)} {argument.name}; /* {_said(words)} */")
             continue
         lines += _array(made, argument)
     if not made.arguments:
@@ -141,7 +164,7 @@ def _array(made: Interface, argument: ArrayArgument) -> list[str]:
         words += ", is written to"
     if any(stride is not None for stride in argument.strides):
         words += f", not C-contiguous: strides ({', '.join(map(str, argument.strides))}) elements"
-    lines = [f"  /* {in_comment(words)} */"]
+    lines = [f"  /* {_said(words)} */"]
     if argument.place is not None:
         lines.append(f"  {'' if argument.written else 'const '}{kind}* {argument.name};")
     if argument.rank:
@@ -158,7 +181,7 @@ def _outputs(made: Interface) -> list[str]:
             argument = made.at(output.result.index)
             assert argument is not None
             words += f", a copy of {argument.name}; or NULL"
-        lines.append(f"  /* {in_comment(words)} */")
+        lines.append(f"  /* {_said(words)} */")
         lines.append(f"  {c_type(output.dtype, name)}* {output.name};")
         lines.append(f"  int64_t {output.name}_size; /* elements that it has room for */")
         if output.rank:
@@ -178,36 +201,33 @@ def _shape(made: Interface, output: OutputArgument) -> str:
     return called_shape(made, shape, dict(enumerate(made.module.sizes)))
 
 
+_FUNCTIONS = """\
+/* Checks the shapes (and numbers) of inputs, whose pointers it does not look at, and sets the shapes of
+ * outputs. */
+@upper@_API int @name@_shapes(const @name@_inputs* in, @name@_outputs* out);
+
+/* Computes. */
+@upper@_API int @name@_run(const @name@_inputs* in, @name@_outputs* out);
+
+/* What a code means, and what was wrong with the last call of this thread that failed. */
+@upper@_API const char* @name@_message(int code);
+@upper@_API const char* @name@_details(void);
+
+/* Threads that a call uses, the caller's included: 1 at first. Of calls at the same time one has them. */
+@upper@_API void @name@_set_num_threads(int count);
+
+/* Frees scratch memory that waits for the next call. */
+@upper@_API void @name@_release(void);
+"""
+_LOAD = """\
+/* Maps the file of weights, once. */
+@upper@_API int @name@_load(const char* path);
+"""
+
+
 def _functions(name: str, upper: str, loads: bool) -> list[str]:
-    lines = [
-        "/* Checks the shapes (and numbers) of inputs, whose pointers it does not look at, and sets the shapes of",
-        " * outputs. */",
-        f"{upper}_API int {name}_shapes(const {name}_inputs* in, {name}_outputs* out);",
-        "",
-        "/* Computes. */",
-        f"{upper}_API int {name}_run(const {name}_inputs* in, {name}_outputs* out);",
-        "",
-        "/* What a code means, and what was wrong with the last call of this thread that failed. */",
-        f"{upper}_API const char* {name}_message(int code);",
-        f"{upper}_API const char* {name}_details(void);",
-        "",
-        "/* Threads that a call uses, the caller's included: 1 at first. Calls at the same time do not share them. */",
-        f"{upper}_API void {name}_set_num_threads(int count);",
-        "",
-        "/* Frees scratch memory that waits for the next call. */",
-        f"{upper}_API void {name}_release(void);",
-        "",
-    ]
-    if loads:
-        lines += [
-            "/* Maps the file of weights, once. */",
-            f"{upper}_API int {name}_load(const char* path);",
-            "",
-        ]
-    return lines
-
-
-__all__ = ["CODES", "alignment_of", "header_text", "macro_name"]
+    text = f"{_FUNCTIONS}\n{_LOAD}" if loads else _FUNCTIONS
+    return [filled(text, name=name, upper=upper)]
 
 
 def macro_name(name: str) -> str:

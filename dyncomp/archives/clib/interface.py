@@ -1,4 +1,4 @@
-"""What a library for C takes and gives: its arguments, the numbers that its sizes are made of, its results."""
+"""What a library for C takes and gives: arguments, what sizes are made of, results."""
 
 from __future__ import annotations
 
@@ -31,13 +31,11 @@ from .expressions import condition_text, words_of
 _C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
 _C_TYPES |= {"float16": "uint16_t", "bfloat16": "uint16_t"}
 # of C and C++; what is reserved in Python is never an argument's name
-_RESERVED = """auto bool break case catch char class const continue default delete do double else enum explicit
-export extern float for friend goto if inline int long mutable namespace new operator private protected public
-register restrict return short signed sizeof static struct switch template this throw try typedef typename
-union unsigned using virtual void volatile wchar_t while main"""
+_RESERVED = """auto bool break case catch char class const continue default delete do double else enum
+explicit export extern float for friend goto if inline int long main mutable namespace new operator private
+protected public register restrict return short signed sizeof static struct switch template this throw try
+typedef typename union unsigned using virtual void volatile wchar_t while"""
 RESERVED = frozenset(_RESERVED.split())
-# facts that say nothing to C, whose arguments have one type
-_OF_PYTHON = {"np": "numpy"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +176,7 @@ class _Maker:
                     raise ExportError(f"{self.whole.name} writes to {source.expr()}, which is no argument")
                 made.weights[place] = self.whole.read(source)
             elif slot.kind != "object":
-                raise ExportError(
-                    f"{source.expr()} is a number that the graph reads: make it an argument"
-                )
+                raise ExportError(f"{source.expr()} is a number that the graph reads: make it an argument")
         for name, symbol in zip(made.module.symbols, plan.symbols, strict=True):
             self.name_symbol(name, symbol.kind, symbol.input, symbol.dim)
         for guard in self.guards:
@@ -271,7 +267,7 @@ class _Maker:
             names = ", ".join(source.expr() for source in facts.arrays)
             raise ExportError(f"{self.whole.name} was exported with arrays that share memory: {names}")
         if isinstance(facts, SymCondition):
-            names = {binding.symbol: self.bound(binding) for binding in facts.bindings}
+            bound = {binding.symbol: self.bound(binding) for binding in facts.bindings}
             words = str(facts)
             for binding in facts.bindings:
                 argument = self.by_source.get(binding.source.expr())
@@ -280,7 +276,7 @@ class _Maker:
                     words = words.replace(binding.expr(), called)
             if any(binding.what.endswith("stride") for binding in facts.bindings):
                 words = ""  # C order, which is asked for anyway
-            test = condition_text(facts.program, facts.relation, names)
+            test = condition_text(facts.program, facts.relation, bound)
             self.made.conditions.append(Condition(test, words))
         elif guard.kind in (Kind.EQUALS, Kind.BOOL, Kind.NONE) and guard.source is not None:
             value = None if guard.kind is Kind.NONE else facts

@@ -17,7 +17,7 @@ from ...inductor.launch import (
 )
 from ...symbolic.integers import Dim, same
 from .expressions import size_text
-from .header import CODES, macro_name
+from .header import CODES, filled, macro_name
 from .interface import (
     ArrayArgument,
     Interface,
@@ -38,6 +38,55 @@ _ERRORS: tuple[tuple[type[BaseException], str], ...] = (
     (IndexError, "kBadIndex"),
     (MemoryError, "kNoMemory"),
 )
+
+
+_EMBEDDED = """\
+#ifndef @macro@
+#define @macro@ "@name@.weights.bin"
+#endif
+__asm__(".section .rodata\\n.balign 64\\n.globl @name@_weights\\n.hidden @name@_weights\\n@name@_weights:\\n"
+        ".incbin \\"" @macro@ "\\"\\n.previous\\n");
+extern const char @name@_weights[] __attribute__((visibility("hidden")));
+
+static const char* find_weights(void) {
+  static int kept = 0;
+  if (!__atomic_exchange_n(&kept, 1, __ATOMIC_ACQ_REL)) dyncomp_keep_copies(@name@_weights, @size@);
+  return @name@_weights;
+}
+"""
+_LOADED = """\
+static const unsigned char weights_head[] = {@head@};
+static const char* weights;
+
+static const char* find_weights(void) {
+  const char* const found = __atomic_load_n(&weights, __ATOMIC_ACQUIRE);
+  if (!found) fail(kNoWeights, "call @name@_load first");
+  return found;
+}
+
+int @name@_load(const char* path) {
+  if (__atomic_load_n(&weights, __ATOMIC_ACQUIRE)) return kOk;
+  if (!path) return fail(kBadPointer, "the path is NULL");
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return fail(kNoWeights, "%s cannot be opened", path);
+  struct stat facts;
+  const int fits = fstat(file, &facts) == 0 && facts.st_size == @size@;
+  void* const map = fits ? mmap(0, @size@, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  close(file);
+  if (map == MAP_FAILED) return fail(kNoWeights, "%s has another size, or cannot be mapped", path);
+  if (memcmp(map, weights_head, sizeof weights_head) != 0) {
+    munmap(map, @size@);
+    return fail(kNoWeights, "%s holds other weights", path);
+  }
+  const char* none = 0;
+  const char* const made = map;
+  if (!__atomic_compare_exchange_n(&weights, &none, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    munmap(map, @size@);
+  else
+    dyncomp_keep_copies(map, @size@);
+  return kOk;
+}
+"""
 
 
 def features_of(level: str) -> list[str]:
@@ -74,8 +123,22 @@ class Launcher:
             launcher_prelude(),
         ]
         if self.weights is not None and not self.embeds:
-            head += ["#include <fcntl.h>", "#include <sys/mman.h>", "#include <sys/stat.h>", "#include <unistd.h>", ""]
-        parts = [head, self.kernels(), self.processor(), self.weight_lines(), self.look(), self.run(), self.rest()]
+            head += [
+                "#include <fcntl.h>",
+                "#include <sys/mman.h>",
+                "#include <sys/stat.h>",
+                "#include <unistd.h>",
+                "",
+            ]
+        parts = [
+            head,
+            self.kernels(),
+            self.processor(),
+            self.weight_lines(),
+            self.look(),
+            self.run(),
+            self.rest(),
+        ]
         return "\n".join("\n".join(part) for part in parts)
 
     # -- declarations -----------------------------------------------------------------------------
@@ -105,62 +168,14 @@ class Launcher:
         if self.weights is None:
             return []
         size = len(self.weights.content)
-        if self.embeds:
-            macro, symbol = macro_name(self.name), f"{self.name}_weights"
-            return [
-                f"#ifndef {macro}",
-                f'#define {macro} "{self.name}.weights.bin"',
-                "#endif",
-                f'__asm__(".section .rodata\\n.balign 64\\n.globl {symbol}\\n.hidden {symbol}\\n{symbol}:\\n"',
-                f'        ".incbin \\"" {macro} "\\"\\n.previous\\n");',
-                f'extern const char {symbol}[] __attribute__((visibility("hidden")));',
-                "",
-                "static const char* find_weights(void) {",
-                "  static int kept = 0;",
-                "  if (!__atomic_exchange_n(&kept, 1, __ATOMIC_ACQ_REL))"
-                f" dyncomp_keep_copies({symbol}, {size});",
-                f"  return {symbol};",
-                "}",
-                "",
-            ]
         head = (MAGIC + size.to_bytes(8, "little") + self.weights.digest).ljust(HEAD, b"\0")
-        return [
-            f"static const unsigned char weights_head[{HEAD}] = {{{', '.join(map(str, head))}}};",
-            "static const char* weights;",
-            "",
-            "static const char* find_weights(void) {",
-            "  const char* const found = __atomic_load_n(&weights, __ATOMIC_ACQUIRE);",
-            f'  if (!found) fail(kNoWeights, "call {self.name}_load first");',
-            "  return found;",
-            "}",
-            "",
-            f"int {self.name}_load(const char* path) {{",
-            "  if (__atomic_load_n(&weights, __ATOMIC_ACQUIRE)) return kOk;",
-            '  if (!path) return fail(kBadPointer, "the path is NULL");',
-            "  const int file = open(path, O_RDONLY | O_CLOEXEC);",
-            '  if (file < 0) return fail(kNoWeights, "%s cannot be opened", path);',
-            "  struct stat facts;",
-            f"  const int fits = fstat(file, &facts) == 0 && facts.st_size == {size};",
-            f"  void* const map = fits ? mmap(0, {size}, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;",
-            "  close(file);",
-            '  if (map == MAP_FAILED) return fail(kNoWeights, "%s has another size, or cannot be mapped", path);',
-            "  if (memcmp(map, weights_head, sizeof weights_head) != 0) {",
-            f"    munmap(map, {size});",
-            '    return fail(kNoWeights, "%s holds other weights", path);',
-            "  }",
-            "  const char* none = 0;",
-            "  if (!__atomic_compare_exchange_n(&weights, &none, (const char*)map, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))",
-            f"    munmap(map, {size});",
-            "  else",
-            f"    dyncomp_keep_copies(map, {size});",
-            "  return kOk;",
-            "}",
-            "",
-        ]
+        text = _EMBEDDED if self.embeds else _LOADED
+        macro = macro_name(self.name)
+        return [filled(text, name=self.name, macro=macro, size=str(size), head=", ".join(map(str, head)))]
 
     # -- sizes ------------------------------------------------------------------------------------
     def look(self) -> list[str]:
-        """The function that checks shapes and works out sizes: ``s`` symbols, ``z`` what they are made into."""
+        """The function that checks shapes and works out sizes: ``s`` symbols, ``z`` what is made of them."""
         lines = [
             f"static int look(const {self.name}_inputs* in, i64* s, i64* z) {{",
             "  (void)s, (void)z;",
@@ -180,10 +195,11 @@ class Launcher:
             ]
         for number in self.made.arguments:
             if isinstance(number, NumberArgument) and number.sizes:
-                test = f"in->{number.name} < -LARGEST_DIMENSION || in->{number.name} > LARGEST_DIMENSION"
-                lines.append(
-                    f"  if ({test}) return fail(kBadValue, \"%s is %lld\", {_string(number.name)}, (i64)in->{number.name});"
-                )
+                value = f"in->{number.name}"
+                lines += [
+                    f"  if ({value} < -LARGEST_DIMENSION || {value} > LARGEST_DIMENSION)",
+                    f'    return fail(kBadValue, "{number.name} is %lld", (i64){value});',
+                ]
         for condition in self.made.conditions:
             words = f"the sizes do not satisfy {condition.words or 'what C order implies'}"
             words = _string(words.replace("%", "%%"))
@@ -261,7 +277,9 @@ class Launcher:
             argument = self.made.at(result.index)
             assert isinstance(argument, ArrayArgument)
             return [f"(i64)({stride_text(argument, axis)})" for axis in range(argument.rank)]
-        found = self.plan.outputs[result.index].strides if isinstance(result, OutputResult) else result.strides
+        found = (
+            self.plan.outputs[result.index].strides if isinstance(result, OutputResult) else result.strides
+        )
         return [] if found is None else [_size(size) for size in found]
 
     def set_shapes(self) -> list[str]:
@@ -323,19 +341,17 @@ class Launcher:
                 f"  if (count_{k} < 0) return kBadShape;",
             ]
         for output in self.made.outputs:
-            item = output.dtype.itemsize
-            sizes = ", ".join(self.shape(output)) or "0"
-            optional = f"out->{output.name} && " if isinstance(output.result, InputResult) else ""
+            name, item = output.name, output.dtype.itemsize
+            optional = f"out->{name} && " if isinstance(output.result, InputResult) else ""
+            counted = f"{_string(name)}, shape_of_{name}, {output.rank}, {item}"
+            room = f"{_string(name)}, out->{name}, out->{name}_size, count_of_{name}"
             lines += [
-                f"  const i64 shape_of_{output.name}[] = {{{sizes}}};",
-                f"  const i64 count_of_{output.name} = count_of({_string(output.name)}, shape_of_{output.name}, "
-                f"{output.rank}, {item});",
-                f"  if (count_of_{output.name} < 0) return kBadShape;",
-                f"  if ({optional}(code = check_room({_string(output.name)}, out->{output.name}, "
-                f"out->{output.name}_size, count_of_{output.name}, {alignment_of(output.dtype)}))) return code;",
+                f"  const i64 shape_of_{name}[] = {{{', '.join(self.shape(output)) or 0}}};",
+                f"  const i64 count_of_{name} = count_of({counted});",
+                f"  if (count_of_{name} < 0) return kBadShape;",
+                f"  if ({optional}(code = check_room({room}, {alignment_of(output.dtype)}))) return code;",
             ]
-            area = f"(const char*)out->{output.name}, {{0, count_of_{output.name} * {item}}}, 1"
-            areas.append(f"{{{_string(output.name)}, {area}}}")
+            areas.append(f"{{{_string(name)}, (const char*)out->{name}, {{0, count_of_{name} * {item}}}, 1}}")
         if areas:
             lines.append(f"  const Area areas[] = {{{', '.join(areas)}}};")
             lines.append(f"  if ((code = check_overlap(areas, {len(areas)}))) return code;")
@@ -352,7 +368,7 @@ class Launcher:
                 f"  const wide at_{k} = bytes = (bytes + LINE - 1) / LINE * LINE;",
                 f"  bytes += (wide)count_{k} * {slot.dtype.itemsize};",
             ]
-        for k, arena in enumerate(self.plan.arena):
+        for arena in self.plan.arena:
             if isinstance(arena.offset, SizeRef):
                 offset = _size(arena.offset)
                 lines.append(
@@ -420,21 +436,19 @@ class Launcher:
                 lines.append(f"  const i64 strides_of_{name}_there[] = {{{', '.join(strides)}}};")
                 there = f"strides_of_{name}_there"
             base, reach = self.base_of(output)
-            offset = "0"
-            if isinstance(result, ViewOutput):
-                offset = f"{_size(result.offset)} * {item}"
+            offset = f"{_size(result.offset)} * {item}" if isinstance(result, ViewOutput) else "0"
             if not strides:
-                lines.append(
-                    f"  if (out->{name}) memcpy(out->{name}, {base}, (size_t)(count_of_{name} * {item}));"
-                )
+                count = f"(size_t)(count_of_{name} * {item})"
+                lines.append(f"  if (out->{name}) memcpy(out->{name}, {base}, {count});")
                 continue
+            facts = f"shape_of_{name}, {there}, {output.rank}, {item}"
             lines += [
                 f"  if (out->{name} && count_of_{name}) {{",
-                f"    if (!lies_in(reach_of(shape_of_{name}, {there}, {output.rank}, {item}), {offset}, {reach})) {{",
+                f"    if (!lies_in(reach_of({facts}), {offset}, {reach})) {{",
                 "      give_block(block);",
                 f'      return fail(kFailed, "%s lies outside of its base", {_string(name)});',
                 "    }",
-                f"    copy_rows((char*)out->{name}, {base} + {offset}, shape_of_{name}, {there}, {output.rank}, {item});",
+                f"    copy_rows((char*)out->{name}, {base} + {offset}, {facts});",
                 "  }",
             ]
         return lines
@@ -502,7 +516,9 @@ def _product(sizes: Sequence[Dim]) -> Dim:
 def _string(text: str) -> str:
     """A literal of C."""
     escaped = "".join(
-        c if c.isprintable() and c.isascii() and c not in '"\\?' else "".join(f"\\{b:03o}" for b in c.encode())
+        c
+        if c.isprintable() and c.isascii() and c not in '"\\?'
+        else "".join(f"\\{b:03o}" for b in c.encode())
         for c in text
     )
     return f'"{escaped}"'

@@ -27,7 +27,7 @@ def runtime_source(kernels: str, level: str) -> str:
     """What the text ``kernels`` asks of the runtime, for a level of processors; includes only headers of the
     system. The same text for all functions that ask for the same."""
     files = [f"{_STANDALONE}/services.cpp", "runtime/csrc/pool.cpp"]
-    lines = ["/* dyncomp's runtime, for libraries without Python: written by dyncomp from its own sources. */"]
+    lines = ["/* dyncomp's runtime, for libraries without Python, of its own sources. */"]
     called = set(_CALLS_PRODUCTS.findall(kernels))
     if called:
         name = _PRODUCTS[level]

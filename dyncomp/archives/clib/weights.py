@@ -1,4 +1,4 @@
-"""The weights and constants of a library for C as one piece of memory: a head, then arrays at multiples of 64 bytes."""
+"""Weights and constants of a library for C as one piece of memory: a head, then arrays, 64 bytes aligned."""
 
 from __future__ import annotations
 
