@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -486,3 +487,18 @@ def test_levels(level: str, tmp_path: Path) -> None:
     else:
         program.lines.append("(void)code; CHECK(weighted_run(&in, &out) == WEIGHTED_BAD_PROCESSOR);")
     program.run()
+
+
+def test_the_example_of_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "production.md").read_text().partition("\n## C\n")[2]
+    python, c = (re.search(rf"```{kind}\n(.*?)```", page, re.S)[1] for kind in ("python", "c"))
+    monkeypatch.chdir(tmp_path)
+    # a function has to have a source
+    (tmp_path / "example.py").write_text(python)
+    subprocess.run([sys.executable, "example.py"], check=True)
+    (tmp_path / "main.c").write_text(c)
+    shown = re.search(r"```\n(cc .*?) && \./main\n(.*?)\n```", page)
+    flags = "-std=c99 -Wall -Wextra -Werror -pedantic"
+    subprocess.run(shown[1].replace("cc ", f"{CC} {flags} "), shell=True, check=True)
+    done = subprocess.run(["./main"], capture_output=True, text=True, check=True, env={})
+    assert done.stdout.strip() == shown[2]
