@@ -105,6 +105,10 @@ def kind_of(dtype: np.dtype[Any]) -> tuple[str, int, int]:
     return ("h" if dtype == np.float16 else dtype.kind.replace("b", "u")), dtype.itemsize, 1
 
 
+# what wanted results are read into is not freed
+ENVIRONMENT = {"LD_BIND_NOW": "1", "ASAN_OPTIONS": "detect_leaks=0"}
+
+
 class Program:
     """A program that calls ``NAME_run`` and compares. Inputs and outputs are by the names of the header;
     ``after``: what arrays that are written to hold then."""
@@ -178,7 +182,7 @@ def build_and_run(library: CLibrary, source: str, extra: Sequence[str] = ()) -> 
     made = subprocess.run(command, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     done = subprocess.run(
-        [str(program)], capture_output=True, text=True, env={"LD_BIND_NOW": "1"}, timeout=120, cwd="/"
+        [str(program)], capture_output=True, text=True, env=ENVIRONMENT, timeout=120, cwd="/"
     )
     assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
     return done.stdout

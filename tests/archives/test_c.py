@@ -139,18 +139,38 @@ def test_what_is_written_to(tmp_path: Path) -> None:
     assert "dt is fixed: 0.5" in text and "state: float64 [n], is written to" in text
 
 
-def test_numbers_and_nested_arguments(tmp_path: Path) -> None:
+def test_numbers(tmp_path: Path) -> None:
     def scaled(x, k):
         return x * k, np.zeros(k) + k
 
-    made = library_of(scaled, (array(3), 4), tmp_path / "a", dynamic={"k": True}, name="by_number")
+    made = library_of(scaled, (array(3), 4), tmp_path, dynamic={"k": True}, name="by_number")
     x = array(3)
     program = Program(made, 1e-15)
     program.fill({"x": x, "k": 7})
     program.call(leaves(scaled(x, 7)))
     program.run()
+
+
+def test_arguments_that_are_not_given(tmp_path: Path) -> None:
+    """Those that are fixed, not read, or given twice are not in the header's structures, but noted."""
+
+    def string(x, y, unused, mode, a):
+        return x * a + y if mode == "sum" else x
+
+    x = array(5)
+    made = library_of(string, (x, x, array(2), "sum", 2.5), tmp_path, dynamic={"a": True})
+    assert made.name == "f_string"  # string.h is C's
+    text = made.header.read_text()
+    assert "mode is fixed: 'sum'" in text and "is the same array as" in text and "unused is not used" in text
+    program = Program(made, 1e-15)
+    program.fill({"x": x, "a": 7.5})
+    program.call({"result": x * 7.5 + x})
+    program.run()
+
+
+def test_nested_arguments(tmp_path: Path) -> None:
     batch = {"p": array(3, 3), "q": [array(3, 3)]}
-    made = library_of(nested, (batch,), tmp_path / "b")
+    made = library_of(nested, (batch,), tmp_path)
     program = Program(made, 1e-15)
     program.fill({"batch_p": batch["p"], "batch_q_0": batch["q"][0]})
     program.call(leaves(nested(batch)))
@@ -349,7 +369,7 @@ def test_what_needs_python(f: Any, args: Any, names: str, tmp_path: Path) -> Non
 
 def test_bad_wishes(tmp_path: Path) -> None:
     exported = dyncomp.export(bits, (np.arange(6, dtype=np.uint16),) * 2)
-    for wish in ({"level": "i386"}, {"name": "int"}, {"name": "a b"}, {"weights": "here"}):
+    for wish in ({"level": "i386"}, {"name": "int"}, {"name": "math"}, {"name": "a b"}, {"weights": "here"}):
         with pytest.raises(ValueError, match=next(iter(wish))):
             exported.to_c(tmp_path / "out", **wish)
     x = np.asfortranarray(array(3, 4))
@@ -470,6 +490,26 @@ def test_transformer(tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     run_model(Encoder(), torch.randn(2, 10, 32), torch.randn(3, 17, 32), tmp_path, dynamic={"tokens": (0, 1)})
+
+
+@pytest.mark.slow
+def test_under_sanitizers(tmp_path: Path) -> None:
+    """Launcher, kernels, pool and products, all compiled with sanitizers of addresses and of behaviour."""
+    made = library_of(weighted, (array(3, 64, dtype="f4"),), tmp_path, dynamic={"x": 0}, weights="embed")
+    sanitizers = "-fsanitize=address,undefined -fno-sanitize-recover"
+    for line in made.header.read_text().splitlines():
+        if line.startswith(" *   g++"):
+            command = line[5:].replace("-Wl,--no-undefined", "").replace("-static-libgcc", "")
+            command = command.replace("g++ ", f"g++ {sanitizers} ").replace("-static-libstdc++", "")
+            subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    for rows in (2, 3, 40, 301):
+        x = array(rows, 64, dtype="f4")
+        program = Program(made, 1e-5)
+        program.fill({"x": x})
+        program.lines.append("weighted_set_num_threads(2);")
+        program.call(leaves(weighted(x)), times=5)
+        program.lines += ["free(out.result_0); free(out.result_1); free((void*)in.x); weighted_release();"]
+        program.run(["-fsanitize=address,undefined", "-fno-sanitize-recover"])
 
 
 @pytest.mark.slow

@@ -181,6 +181,7 @@ class _Maker:
             self.name_symbol(name, symbol.kind, symbol.input, symbol.dim)
         for guard in self.guards:
             self.take_guard(guard)
+        self.note_the_rest()
         self.take_result(self.whole.signature.result, "result")
         self.check_results()
         return made
@@ -283,6 +284,23 @@ class _Maker:
             self.made.notes.append(f"{guard.source.expr()} is fixed: {value!r}")
         else:
             assert not isinstance(facts, NoOverlap) or guard.kind is Kind.NO_OVERLAP  # checked of all
+
+    def note_the_rest(self) -> None:
+        """Arguments that C does not give."""
+        same = {
+            g.source.expr(): g.expected.expr()
+            for g in self.guards
+            if g.kind is Kind.SAME_OBJECT and g.source is not None
+        }
+        given = {expr for pair in same.items() for expr in pair} & self.by_source.keys()
+        for one, other in same.items():
+            if {one, other} & given:
+                self.made.notes.append(f"{one} is the same array as {other}")
+        spoken = {g.source.root().expr() for g in self.guards if g.source is not None}
+        spoken |= {source.root().expr() for source in self.whole.signature.inputs}
+        unused = [parameter.name for parameter in self.whole.parameters() if parameter.name not in spoken]
+        unused += [text for text in self.facts if text not in self.by_source.keys() | same.keys()]
+        self.made.notes += [f"{text} is not used" for text in unused if text not in same.values()]
 
     def bound(self, binding: SymBinding) -> str:
         """The text in C of a number that conditions speak of."""
