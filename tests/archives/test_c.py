@@ -347,6 +347,32 @@ static void* work(void* raw) {
     program.run(["-D_POSIX_C_SOURCE=200809L"], helpers)
 
 
+def test_loading_and_unloading(tmp_path: Path) -> None:
+    """A library that is opened, run by its threads, closed and opened again."""
+    x, y = array(100000), array(100000)
+    made = library_of(smooth, (x, y), tmp_path)
+    program = Program(made)
+    program.fill({"x": x, "y": y})
+    program.lines += [
+        "int k; void* library; int (*run)(const smooth_inputs*, smooth_outputs*); void (*set)(int);",
+        "out.result_0 = malloc(800000); out.result_1 = malloc(100000);",
+        "out.result_2 = malloc(400000); out.result_3 = malloc(200000);",
+        "out.result_0_size = out.result_1_size = out.result_2_size = out.result_3_size = 100000;",
+        "for (k = 0; k < 20; ++k) {",
+        f'  library = dlopen("{made.library}", RTLD_NOW | RTLD_LOCAL);',
+        "  CHECK(library);",
+        '  *(void**)&run = dlsym(library, "smooth_run");',
+        '  *(void**)&set = dlsym(library, "smooth_set_num_threads");',
+        "  set(k % 3 + 1);",
+        "  CHECK(run(&in, &out) == SMOOTH_OK);",
+        "  CHECK(dlclose(library) == 0);",
+        "}",
+        "code = 0; (void)code;",
+        f"compare(\"x\", 'f', 8, out.result_0, {program.file(smooth(x, y)[0])}, 100000, 1e-12);",
+    ]
+    program.run(["-D_POSIX_C_SOURCE=200809L", "-Wl,--as-needed", "-ldl"], "#include <dlfcn.h>\n")
+
+
 def solved(a, b):
     c = a + 1
     return np.linalg.solve(c, b)
@@ -369,7 +395,14 @@ def test_what_needs_python(f: Any, args: Any, names: str, tmp_path: Path) -> Non
 
 def test_bad_wishes(tmp_path: Path) -> None:
     exported = dyncomp.export(bits, (np.arange(6, dtype=np.uint16),) * 2)
-    for wish in ({"level": "i386"}, {"name": "int"}, {"name": "math"}, {"name": "a b"}, {"weights": "here"}):
+    for wish in (
+        {"level": "i386"},
+        {"name": "int"},
+        {"name": "math"},
+        {"name": "c"},
+        {"name": "a b"},
+        {"weights": "here"},
+    ):
         with pytest.raises(ValueError, match=next(iter(wish))):
             exported.to_c(tmp_path / "out", **wish)
     x = np.asfortranarray(array(3, 4))
@@ -428,6 +461,8 @@ def run_model(
     (name,) = model.forward.__code__.co_varnames[1:2]
     program = Program(made, 1e-4)
     program.fill({name: actual.numpy()})
+    program.call({"result": wanted.numpy()}, times=4)
+    program.lines.append(f"{made.name}_set_num_threads(3);")
     program.call({"result": wanted.numpy()}, times=4)
     program.run()
     return made

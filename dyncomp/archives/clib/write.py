@@ -29,11 +29,11 @@ from .launcher import Launcher, entry_name
 from .sources import runtime_source
 from .weights import weights_of
 
-# which programs would find in place of C's
+# headers and libraries that programs would find in place of C's
 _STANDARD = """assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal
 stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
-wchar wctype"""
-_STANDARD_HEADERS = frozenset(_STANDARD.split())
+wchar wctype c m dl rt pthread util crypt resolv gcc gcc_s"""
+STANDARD = frozenset(_STANDARD.split())
 EMBED_BELOW = 16 << 20  # bytes of weights that are part of the library where nothing else is asked for
 WeightsPlace = Literal["auto", "embed", "file"]
 
@@ -108,8 +108,8 @@ def write_c(
 def _checked(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in RESERVED:
         raise ValueError(f"name: {name!r} is no identifier of C that begins with a letter")
-    if name in _STANDARD_HEADERS:
-        raise ValueError(f"name: C has a header {name}.h")
+    if name in STANDARD:
+        raise ValueError(f"name: {name!r} is a header or a library of C's own")
     return name
 
 
@@ -117,7 +117,7 @@ def _name_for(called: str) -> str:
     """An identifier for a function: ``Model.forward`` is ``Model``'s."""
     parts = [part for part in called.split(".") if part not in ("<locals>", "forward", "__call__")]
     word = re.sub(r"\W+", "_", parts[-1] if parts else "", flags=re.ASCII).strip("_")
-    taken = RESERVED | _STANDARD_HEADERS
+    taken = RESERVED | STANDARD
     if not word or not word[0].isalpha() or word in taken or keyword.iskeyword(word):
         word = f"f_{word}".rstrip("_")
     return word
