@@ -395,14 +395,8 @@ def test_what_needs_python(f: Any, args: Any, names: str, tmp_path: Path) -> Non
 
 def test_bad_wishes(tmp_path: Path) -> None:
     exported = dyncomp.export(bits, (np.arange(6, dtype=np.uint16),) * 2)
-    for wish in (
-        {"level": "i386"},
-        {"name": "int"},
-        {"name": "math"},
-        {"name": "c"},
-        {"name": "a b"},
-        {"weights": "here"},
-    ):
+    wishes = [{"name": name} for name in ("int", "math", "c", "a b", "", "_x")]
+    for wish in ({"level": "i386"}, *wishes, {"weights": "here"}):
         with pytest.raises(ValueError, match=next(iter(wish))):
             exported.to_c(tmp_path / "out", **wish)
     x = np.asfortranarray(array(3, 4))

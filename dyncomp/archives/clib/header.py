@@ -96,8 +96,8 @@ _TITLE = """\
  * overlap each other or other inputs. An output that is (a part of) an input gets a copy. A function either
  * returns an error, and has written nothing but shapes and scratch memory, or has done all.
  *
- * Functions may be called by several threads at the same time, where each writes to memory of its own. Scratch
- * memory is allocated inside; the largest block is kept for the next call (@name@_release frees it).
+ * Functions may be called by several threads at the same time, where each writes to memory of its own.
+ * Scratch memory is allocated inside; the last block is kept for the next call (@name@_release frees it).
  *
  * NumPy's warnings of floating-point errors are not given; infinities and NaN are as there."""
 
