@@ -81,7 +81,8 @@ class Exported:
         ``name``: an identifier of C, else made of the function's name. ``level``: the processors that the
         library is compiled for (``x86-64-v2``, ``-v3`` or ``-v4``); on others its functions return an error.
         ``weights``: ``"embed"`` puts them into the library, ``"file"`` into ``NAME.weights.bin``, which
-        ``NAME_load`` maps; ``"auto"`` embeds up to 16 MiB. The header says how arrays are given.
+        ``NAME_load`` maps; ``"auto"`` embeds up to 16 MiB. The header says how arrays are given. Returns
+        the paths of the files.
 
         Raises :class:`~dyncomp.errors.ExportError`, before anything is written, where the function calls
         routines of Python's libraries, naming them and the program's lines, ``ValueError`` for unknown

@@ -30,7 +30,7 @@ _FOOTER_BYTES = 32 + len(_MAGIC)
 _BUILD = ".build-"
 _STALE_SECONDS = 3600.0
 _POLL_SECONDS = 0.02
-_KEPT = (".so", ".cpp", ".json", ".txt")
+_KEPT = (".so", ".cpp", ".json", ".txt", ".o")
 
 
 def signed(content: bytes, key: str) -> bytes:

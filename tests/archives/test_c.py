@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
@@ -427,6 +428,8 @@ def test_sources_build_the_library_again(tmp_path: Path) -> None:
     def scaled(x):
         return x * TABLE[0] + x.sum()
 
+    odd = library_of(scaled, (array(3, 32),), tmp_path / 'a "folder\'s" name', weights="embed")
+    assert ctypes.CDLL(str(odd.library)).scaled_run(None, None) == 2  # a null pointer
     made = library_of(scaled, (array(3, 32),), tmp_path, weights="embed")
     before = made.library.stat().st_size
     made.library.unlink()

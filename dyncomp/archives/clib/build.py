@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ...build.cache_place import asked_for, place_of
-from ...build.toolchain import Runner, Toolchain, parts_for
+from ...build.toolchain import FLAGS, Runner, Toolchain, parts_for
 from ...dataclass import dataclass
 from ...errors import ToolchainError
 from ...spans import span
@@ -31,10 +32,16 @@ _ONLY_LINKING = ("-shared", "-nostdlib")
 _MESSAGE_LINES = 30
 
 
+def _words(toolchain: Toolchain) -> tuple[str, ...]:
+    """What ``CXX`` has behind the compiler's name (``ccache g++``), which stands before the flags."""
+    return toolchain.flags[: toolchain.flags.index(FLAGS[0])]
+
+
 def kernel_flags(toolchain: Toolchain) -> tuple[str, ...]:
     """The flags of generated code, for an object."""
-    flags = [f for f in toolchain.flags if f not in _ONLY_LINKING and not f.startswith("-Wl,")]
-    return (*flags, "-fvisibility=hidden")
+    flags = toolchain.flags[len(_words(toolchain)) :]
+    plain = [flag for flag in flags if flag not in _ONLY_LINKING and not flag.startswith("-Wl,")]
+    return (*plain, "-fvisibility=hidden")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +69,22 @@ class _Build:
         self.runner = Runner()
 
     def run(self, library: Path) -> None:
-        sources, compiler = self.sources, self.toolchain.compiler
+        sources = self.sources
+        compiler = (self.toolchain.compiler, *_words(self.toolchain))
         objects: list[Path] = []
         commands: list[list[str]] = []
 
         def compile_to(name: str, source: Path, flags: Sequence[str]) -> Path:
             made = self.folder / name
-            commands.append([compiler, *flags, "-c", str(source), "-o", str(made)])
+            commands.append([*compiler, *flags, "-c", str(source), "-o", str(made)])
             return made
 
         weights = []
         if sources.embedded is not None:
-            weights = [f"-D{sources.macro}={_c_string(str(sources.embedded))}"]
+            # the assembler reads it by its name, in which it knows escapes
+            copy = self.folder / "weights.bin"
+            shutil.copyfile(sources.embedded, copy)
+            weights = [f"-D{sources.macro}={_c_string(str(copy))}"]
         objects.append(compile_to("launcher.o", sources.launcher, [*weights, *LAUNCHER_FLAGS]))
         flags = kernel_flags(self.toolchain)
         masks = parts_for(sources.kernels.read_text(), len(os.sched_getaffinity(0)))
@@ -93,7 +104,13 @@ class _Build:
         self.start(
             [
                 [
-                    *(compiler, *LINK_FLAGS, f"-Wl,-soname,{library.name}", *map(str, objects), str(runtime)),
+                    *(
+                        *compiler,
+                        *LINK_FLAGS,
+                        f"-Wl,-soname,{library.name}",
+                        *map(str, objects),
+                        str(runtime),
+                    ),
                     *("-o", str(made), *LIBRARIES),
                 ]
             ]

@@ -93,7 +93,7 @@ def write_c(
     for path, text in zip((directory / f"{name}.h", *paths), (header, launcher, kernels, runtime)):
         path.write_text(text)
     library = directory / f"lib{name}.so"
-    embedded, macro = (weights_file.resolve() if embeds else None), macro_name(name)
+    embedded, macro = (weights_file if embeds else None), macro_name(name)
     sources = Sources(launcher=paths[0], kernels=paths[1], runtime=paths[2], embedded=embedded, macro=macro)
     build_library(sources, library, toolchain)
     return CLibrary(
