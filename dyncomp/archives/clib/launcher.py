@@ -48,11 +48,9 @@ __asm__(".section .rodata\\n.balign 64\\n.globl @name@_weights\\n.hidden @name@_
         ".incbin \\"" @macro@ "\\"\\n.previous\\n");
 extern const char @name@_weights[] __attribute__((visibility("hidden")));
 
-static const char* find_weights(void) {
-  static int kept = 0;
-  if (!__atomic_exchange_n(&kept, 1, __ATOMIC_ACQ_REL)) dyncomp_keep_copies(@name@_weights, @size@);
-  return @name@_weights;
-}
+static __attribute__((constructor)) void keep_copies(void) { dyncomp_keep_copies(@name@_weights, @size@); }
+
+static const char* find_weights(void) { return @name@_weights; }
 """
 _LOADED = """\
 static const unsigned char weights_head[] = {@head@};
@@ -64,9 +62,7 @@ static const char* find_weights(void) {
   return found;
 }
 
-int @name@_load(const char* path) {
-  if (__atomic_load_n(&weights, __ATOMIC_ACQUIRE)) return kOk;
-  if (!path) return fail(kBadPointer, "the path is NULL");
+static int map_weights(const char* path) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return fail(kNoWeights, "%s cannot be opened", path);
   struct stat facts;
@@ -78,13 +74,18 @@ int @name@_load(const char* path) {
     munmap(map, @size@);
     return fail(kNoWeights, "%s holds other weights", path);
   }
-  const char* none = 0;
-  const char* const made = map;
-  if (!__atomic_compare_exchange_n(&weights, &none, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-    munmap(map, @size@);
-  else
-    dyncomp_keep_copies(map, @size@);
+  dyncomp_keep_copies(map, @size@);
+  __atomic_store_n(&weights, (const char*)map, __ATOMIC_RELEASE);
   return kOk;
+}
+
+int @name@_load(const char* path) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  if (!path) return fail(kBadPointer, "the path is NULL");
+  pthread_mutex_lock(&mutex);
+  const int code = __atomic_load_n(&weights, __ATOMIC_ACQUIRE) ? kOk : map_weights(path);
+  pthread_mutex_unlock(&mutex);
+  return code;
 }
 """
 
@@ -125,6 +126,7 @@ class Launcher:
         if self.weights is not None and not self.embeds:
             head += [
                 "#include <fcntl.h>",
+                "#include <pthread.h>",
                 "#include <sys/mman.h>",
                 "#include <sys/stat.h>",
                 "#include <unistd.h>",

@@ -12,7 +12,7 @@ const struct Runtime* dyncomp_services(void);
 /* From the next call on. */
 void dyncomp_set_num_threads(int count);
 
-/* Memory that never changes: its packed copies are kept. Once, before the first call. */
+/* Memory that never changes: its packed copies are kept. Once, before the first call of kernels. */
 void dyncomp_keep_copies(const void* weights, long long bytes);
 #ifdef __cplusplus
 }
