@@ -23,6 +23,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 SOURCES = ("dyncomp", "tests", "docs", "tools", "bench", "demo", ".ci")
 # Files of other places, and what programs leave behind.
 ELSEWHERE = {"../shared/DESIGN.md", ".venv/", "edited.cpp", "run.py", "build/site", "out/NAME-DIGEST"}
+ELSEWHERE |= {"NAME.h", "NAME.c", "NAME_kernels.cpp", "NAME_runtime.cpp", "normalize.h"}
 # Arguments of `compile`, which have a table of their own, and what is for tests.
 NO_OPTIONS = {"mode", "backend", "fullgraph", "dynamic", "capture_plain"}
 # Read by the build, or by tests alone.

@@ -19,7 +19,7 @@ from ..capture.guards.guard import Guard, Kind
 from ..capture.guards.source import LocalSource, Source
 from ..capture.policy.recompilation import builtins_of
 from ..capture.replacement.signature import Environment, Signature
-from ..dataclass import dataclass
+from ..dataclass import dataclass, field
 from ..errors import ExportError
 from ..hook import _hook
 from ..options import make_options
@@ -30,7 +30,8 @@ _SOURCES_CHECKED = (Kind.SYM, Kind.NO_OVERLAP, Kind.OVERLAP)
 @dataclass(frozen=True, eq=False)
 class WholeFunction:
     """A captured function. ``signature``: where the graph's inputs are found, and what is made of its
-    results; ``env``: what they are read from; ``first``: the number of the first argument that callers give.
+    results; ``env``: what they are read from; ``first``: the number of the first argument that callers give;
+    ``size_names``: the names that ``dynamic`` gives to sizes, by argument and axis.
     """
 
     name: str
@@ -38,6 +39,7 @@ class WholeFunction:
     signature: Signature
     env: Environment
     first: int
+    size_names: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
     @property
     def record(self) -> EntryRecord:
@@ -133,7 +135,19 @@ def capture_whole(
     if len(recorder.found) != 1:
         skipped = [reason for _, _, reason in config.records.skipped]
         raise ExportError(f"{name_of(f)} is no single graph: {'; '.join(skipped) or 'nothing was captured'}")
-    return WholeFunction(name, *recorder.found[0], 1 if _has_owner(f) else 0)
+    names = _size_names(dynamic)
+    return WholeFunction(name, *recorder.found[0], 1 if _has_owner(f) else 0, names)
+
+
+def _size_names(dynamic: Any) -> dict[tuple[str, int], str]:
+    """``{"x": {0: "n", 1: ("m", 2, 64)}}``: the names, where axes count from the front."""
+    found: dict[tuple[str, int], str] = {}
+    for argument, axes in dynamic.items() if isinstance(dynamic, Mapping) else ():
+        for axis, said in axes.items() if isinstance(axes, Mapping) else ():
+            name = said[0] if isinstance(said, tuple) and said else said
+            if isinstance(name, str):
+                found[argument, axis] = name
+    return found
 
 
 def name_of(f: object) -> str:

@@ -29,6 +29,7 @@ from ..warm_start.launches import BY_TYPE, pack_plan
 from ..warm_start.owners import owner_name
 from ..warm_start.plain import Packer
 from .captured import WholeFunction, capture_whole
+from .clib.write import CLibrary, WeightsPlace, write_c
 from .layout import ALIGNMENT, FORMAT, GRAPH, MANIFEST, WEIGHTS, kernels_of
 from .onnx_model import write_onnx
 from .processors import LEVELS, builder_of
@@ -65,6 +66,29 @@ class Exported:
         operations, for functions that write to their arguments, and without the package ``onnx``.
         """
         write_onnx(self.whole, Path(path))
+
+    def to_c(
+        self,
+        directory: str | Path,
+        name: str | None = None,
+        *,
+        level: str = "x86-64-v3",
+        weights: WeightsPlace = "auto",
+    ) -> CLibrary:
+        """Write a library for callers in C: ``NAME.h``, readable sources (``NAME.c``, ``NAME_kernels.cpp``,
+        ``NAME_runtime.cpp``) and ``libNAME.so``, which needs the C library alone.
+
+        ``name``: an identifier of C, else made of the function's name. ``level``: the processors that the
+        library is compiled for (``x86-64-v2``, ``-v3`` or ``-v4``); on others its functions return an error.
+        ``weights``: ``"embed"`` puts them into the library, ``"file"`` into ``NAME.weights.bin``, which
+        ``NAME_load`` maps; ``"auto"`` embeds up to 16 MiB. The header says how arrays are given. Returns
+        the paths of the files.
+
+        Raises :class:`~dyncomp.errors.ExportError`, before anything is written, where the function calls
+        routines of Python's libraries, naming them and the program's lines, ``ValueError`` for unknown
+        levels and names, and :class:`~dyncomp.errors.ToolchainError` where the compiler fails.
+        """
+        return write_c(self.whole, Path(directory), name, level, weights)
 
     def save(self, path: str | Path) -> None:
         """Write the archive: a zip file that :func:`dyncomp.load` reads."""

@@ -41,7 +41,12 @@ def best_of(levels: Collection[str]) -> str | None:
     return next((level for level in reversed(levels_here()) if level in levels), None)
 
 
+def toolchain_of(level: str) -> Toolchain:
+    """The compiler for a level."""
+    return toolchain_for(level, os.environ)
+
+
 def builder_of(level: str) -> tuple[Toolchain, bool]:
     """The compiler for a level, and whether loops may call functions on whole vectors."""
-    toolchain = toolchain_for(level, os.environ)
+    toolchain = toolchain_of(level)
     return toolchain, level != "x86-64-v2" and toolchain.calls_vectors and load_vector_math()

@@ -22,14 +22,15 @@ from .elf import damage as damage_of_library
 log = logging.getLogger("dyncomp.codecache")
 
 FORMAT = "v1"
-# What is beside the kernels: measured choices, what compilers say of themselves, entries.
-BESIDE = ("choices", "compilers", "entries")
+# What is beside the kernels: the runtime of libraries for C, measured choices, what compilers say of
+# themselves, entries.
+BESIDE = ("c_runtime", "choices", "compilers", "entries")
 _MAGIC = b"DYNCOMP2"
 _FOOTER_BYTES = 32 + len(_MAGIC)
 _BUILD = ".build-"
 _STALE_SECONDS = 3600.0
 _POLL_SECONDS = 0.02
-_KEPT = (".so", ".cpp", ".json", ".txt")
+_KEPT = (".so", ".cpp", ".json", ".txt", ".o")
 
 
 def signed(content: bytes, key: str) -> bytes:

@@ -211,7 +211,7 @@ class Toolchain:
             text = source.read_text(errors="replace")
         except OSError:
             text = ""  # the compiler says what is wrong
-        masks = _shares(text, len(os.sched_getaffinity(0)))
+        masks = parts_for(text, len(os.sched_getaffinity(0)))
         if len(masks) < 2:
             self._run([self._command(source, output, *LIBRARIES)], source, runner)
         else:
@@ -309,7 +309,7 @@ def flags_for(march: str) -> tuple[str, ...]:
     return tuple([f"-march={march}" if flag == "-march=native" else flag for flag in flags])
 
 
-def _shares(text: str, cores: int) -> list[int]:
+def parts_for(text: str, cores: int) -> list[int]:
     """Which parts of a source each compiler takes, as bits; nothing for a source in one part."""
     marks = [*_PART.finditer(text)]
     sizes = [end.start() - mark.start() for mark, end in zip(marks, marks[1:])]

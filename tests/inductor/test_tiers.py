@@ -19,7 +19,7 @@ import pytest
 import dyncomp
 from dyncomp.build.background import Builder, builder
 from dyncomp.build.kernel_cache import KernelCache
-from dyncomp.build.toolchain import Runner, _shares, find_toolchain
+from dyncomp.build.toolchain import Runner, find_toolchain, parts_for
 from dyncomp.errors import ToolchainError
 from dyncomp.inductor.compile import compile_graph
 from dyncomp.inductor.render.cpp import unit as cpp
@@ -274,10 +274,10 @@ def test_a_source_in_parts(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_shares_cover_all_parts_once() -> None:
     text = "\n".join(f"#if DC_PART({k})\n{'x' * (10 << k)}\n#endif" for k in range(6))
     for cores in (2, 3, 8):
-        masks = _shares(text, cores)
+        masks = parts_for(text, cores)
         assert len(masks) == min(cores, 6)
         assert sum(masks) == 63
-    assert _shares(text, 1) == _shares("int x;", 8) == []
+    assert parts_for(text, 1) == parts_for("int x;", 8) == []
 
 
 def test_a_part_that_does_not_compile(tmp_path: Path) -> None:

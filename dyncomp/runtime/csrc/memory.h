@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "scratch.h"
+
 namespace dyncomp {
 
 constexpr size_t kLargeBlock = 128u << 10;  /* from here on blocks are cached: malloc gives such back to the system */
@@ -23,10 +25,6 @@ void block_free(void* data);
 
 /* Back to the system. */
 void block_drop(void* data);
-
-/* The same for memory that no array shows: tracemalloc is not told, so that any thread may ask, whatever it holds. */
-void* scratch_allocate(size_t bytes);
-void scratch_free(void* data);
 
 /* Bytes usable at `data`, or 0 if it is not a block of ours. */
 size_t block_size(void* data);

@@ -288,6 +288,10 @@ PyMODINIT_FUNC PyInit__launch() {
   if (PyType_Ready(&ArenaBlockType) < 0 || PyType_Ready(&CompiledGraphType) < 0) return nullptr;
   initialize_memory();
   initialize_pool();
+  if (!runtime_table.gemm_f32) {
+    set_num_threads(default_num_threads());
+    use_products(gemm_set(nullptr));
+  }
   initialize_kept();
   find_blas();
   PyObject* made = PyModule_Create(&module);

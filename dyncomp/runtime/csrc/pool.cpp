@@ -13,7 +13,6 @@
  * While tasks run (dyncomp/tasks) there are several pools, and each thread uses its part of the threads.
  */
 #include "pool.h"
-#include "spans.h"
 
 #include "blas.h"
 #include "gemm/gemm.h"
@@ -517,8 +516,6 @@ void initialize_pool() {
   if (pools[0].load(std::memory_order_relaxed)) return;
   pools[0].store(new (std::nothrow) Pool(), std::memory_order_release);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
-  runtime_table.num_threads = default_num_threads();
-  use_products(gemm_set(nullptr));
 }
 
 void use_products(const GemmSet* gemm) {

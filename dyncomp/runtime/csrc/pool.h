@@ -38,8 +38,11 @@ bool share_threads(const Team& with);
 /* DYNCOMP_NUM_THREADS, else OMP_NUM_THREADS, capped by the affinity mask and the cgroup's CPU limit. */
 int default_num_threads();
 
-/* Registers the fork handler; called once, at import. */
+/* Registers the fork handler; called once, at import. Work runs on one thread until set_num_threads. */
 void initialize_pool();
+
+/* Runtime.next_step: the next part of the step that this thread runs begins (spans.h). */
+void next_step();
 
 struct GemmSet;
 /* What generated code multiplies by from now on. */

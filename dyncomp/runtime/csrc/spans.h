@@ -55,8 +55,6 @@ inline int spans_wanted() {
   return profiled | (span_is_watched() ? kRanged : 0);
 }
 
-/* Runtime.next_step: the next part of the step that this thread runs begins. */
-void next_step();
 
 /* Python's. spans_begin(limit), spans_take() -> ([(labels, thread, start, end, ((part, start, end), ...)), ...], dropped),
  * spans_end(); use_ranges(type or None, address of a function that says whether this thread is watched). */

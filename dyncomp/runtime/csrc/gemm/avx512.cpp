@@ -2,8 +2,8 @@
 #include <cstddef>
 
 #include "../kept.h"
-#include "../memory.h"
 #include "../pool.h"
+#include "../scratch.h"
 #include "gemm.h"
 
 #if defined(__x86_64__)
@@ -16,6 +16,7 @@ namespace {
 
 #include "instances.h"
 
+#ifndef DYNCOMP_WITHOUT_F32
 namespace dyncomp {
 namespace {
 int multiply_bf16(const Gemm* gemm) {
@@ -24,10 +25,16 @@ int multiply_bf16(const Gemm* gemm) {
 }
 }  // namespace
 }  // namespace dyncomp
+#endif
 
 namespace dyncomp {
-const GemmSet gemm_avx512 = {"avx512", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>,
-                         multiply_bf16};
+const GemmSet gemm_avx512 = {"avx512",
+                         DYNCOMP_F32(multiply<float>),
+                         DYNCOMP_F64(multiply<double>),
+                         DYNCOMP_F32(multiply_chain<float>),
+                         DYNCOMP_F64(multiply_chain<double>),
+                         DYNCOMP_F32(run_rows<float>),
+                         DYNCOMP_F64(run_rows<double>),
+                         DYNCOMP_F32(multiply_bf16)};
 }  // namespace dyncomp
 #endif

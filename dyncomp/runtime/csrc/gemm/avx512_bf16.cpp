@@ -2,8 +2,8 @@
 #include <cstddef>
 
 #include "../kept.h"
-#include "../memory.h"
 #include "../pool.h"
+#include "../scratch.h"
 #include "gemm.h"
 
 #if defined(__x86_64__)

@@ -1,8 +1,4 @@
 /* Which instruction set this processor runs. */
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include <cstring>
 
 #include "gemm.h"
@@ -23,17 +19,8 @@ bool runs_avx512() {
 
 bool runs_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
-/* AMD64 Architecture Programmer's Manual, volume 3, "Performance Optimization Identifiers": the width of the data path.
- * Others have no such leaf, or an empty one. */
-bool has_path_of_256() {
-  constexpr unsigned kLeaf = 0x8000001A, kPath256 = 1u << 2, kPath512 = 1u << 3;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(kLeaf, &a, &b, &c, &d) && (a & kPath256) && !(a & kPath512);
-}
-
 bool runs_brain() { return runs_avx512() && __builtin_cpu_supports("avx512bf16"); }
 #else
-bool has_path_of_256() { return false; }
 bool runs_brain() { return false; }
 #endif
 
@@ -53,11 +40,6 @@ const GemmSet* gemm_set(const char* name) {
   for (const Choice& choice : choices)
     if ((!name || strcmp(name, choice.set->name) == 0) && choice.runs()) return choice.set;
   return nullptr;
-}
-
-bool gemm_halves_vectors() {
-  static const bool halves = has_path_of_256();
-  return halves;
 }
 
 bool gemm_has_brain() {

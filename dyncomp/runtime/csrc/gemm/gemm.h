@@ -28,6 +28,18 @@ struct GemmSet {
   int (*bf16)(const Gemm*);
 };
 
+/* Libraries for C leave out what they do not call (archives/clib/sources.py). */
+#ifdef DYNCOMP_WITHOUT_F32
+#define DYNCOMP_F32(product) nullptr
+#else
+#define DYNCOMP_F32(product) product
+#endif
+#ifdef DYNCOMP_WITHOUT_F64
+#define DYNCOMP_F64(product) nullptr
+#else
+#define DYNCOMP_F64(product) product
+#endif
+
 extern const GemmSet gemm_avx512;
 extern const GemmSet gemm_avx2;
 extern const GemmSet gemm_portable;

@@ -38,7 +38,9 @@ namespace {
 
 #include "multiply.h"
 
+#ifndef DYNCOMP_WITHOUT_F32
 #include "widen.h"
+#endif
 
 #include "softmax.h"
 

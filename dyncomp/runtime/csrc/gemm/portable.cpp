@@ -2,8 +2,8 @@
 #include <cstddef>
 
 #include "../kept.h"
-#include "../memory.h"
 #include "../pool.h"
+#include "../scratch.h"
 #include "gemm.h"
 
 namespace dyncomp {
@@ -18,7 +18,12 @@ constexpr int kTileRowsMost = 6;
 #include "instances.h"
 
 namespace dyncomp {
-const GemmSet gemm_portable = {"portable", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>,
-                         multiply_widened};
+const GemmSet gemm_portable = {"portable",
+                         DYNCOMP_F32(multiply<float>),
+                         DYNCOMP_F64(multiply<double>),
+                         DYNCOMP_F32(multiply_chain<float>),
+                         DYNCOMP_F64(multiply_chain<double>),
+                         DYNCOMP_F32(run_rows<float>),
+                         DYNCOMP_F64(run_rows<double>),
+                         DYNCOMP_F32(multiply_widened)};
 }  // namespace dyncomp
