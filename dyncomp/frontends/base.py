@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
-from ..graph.ir import ArrayType, Graph, GraphBuilder, Ops, Var
+from ..errors import Unsupported
+from ..graph.ir import ArrayType, Graph, GraphBuilder, Node, Ops, Var
 from ..symbolic.integers import Dim, ShapeEnv
 
 
@@ -374,6 +375,16 @@ def is_usual_size(shape: Sequence[Dim]) -> bool:
     return all(type(size) is int and size >= 0 for size in shape) and math.prod(shape) < _MANY
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a rule stands for: a ``"function"`` (itself, and its name), or by name a ``"method"``,
+    ``"attribute"`` or ``"operator"``."""
+
+    kind: str
+    name: str
+    function: Any = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawingCall:
     """A library's function that draws random numbers: ``function(*args, **kwargs)`` gives an array of this
@@ -508,6 +519,19 @@ class Frontend(Protocol):
         at least one of them an ArrayRef of this frontend (kind ``"python"`` ones count for any)."""
         ...
 
+    def call_whole(
+        self,
+        tx: TraceContext,
+        called: Called,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+        made: Sequence[Node],
+    ) -> Any:
+        """What a rule gives, by a node that calls the library. ``result`` is what the rule gave with the nodes
+        ``made``, which were taken back. Raises ``Unsupported`` where there is no such node."""
+        ...
+
     def accepts(self, pytype: type) -> bool:
         """Whether objects of this exact type are the library's arrays or scalars, also where ``describe``
         will refuse them (so that capture can say why)."""
@@ -579,6 +603,17 @@ class Frontend(Protocol):
 
 class WithoutDerivatives:
     """What a :class:`Frontend` answers whose library records no derivatives, and has no modes or modules."""
+
+    def call_whole(
+        self,
+        tx: TraceContext,
+        called: Called,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+        made: Sequence[Node],
+    ) -> Any:
+        raise Unsupported(f"{called.name}, which may be rounded otherwise", break_id="strict-numerics")
 
     def acts_when_made(self, cls: Callable[..., Any]) -> bool:
         return False

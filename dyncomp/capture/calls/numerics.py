@@ -1,0 +1,66 @@
+"""``numerics="strict"``: what a library might round otherwise than generated code is the library's to compute.
+
+A rule's nodes stay where their rows say that they are the library's result to the last bit
+(``prims/rounding.py``). Else they are taken back, and what they told of the result (sizes, types) describes one
+node that calls the library's function as the program does, on arrays as they lie in memory. Where a library's
+frontend has no such node, the graph breaks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import Unsupported
+from ...frontends.base import Called, Frontend, TraceContext
+from ...graph.ir import GraphBuilder, Loc, Var
+from ...prims.rounding import is_as_librarys
+from ..breaks import Break
+from ..values.base import Tracer
+
+
+class CheckedBuilder(GraphBuilder):
+    """Takes nodes that may round otherwise than a library only from a rule, which :func:`checked` looks at."""
+
+    in_rule = False
+
+    def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: object) -> Any:
+        made = super().emit(op, *inputs, loc=loc, **params)
+        last = self.nodes[-1:]
+        if not self.in_rule and not is_as_librarys(last, self.table) and not _is_derived(self):
+            del self.nodes[-1:]
+            raise Break("strict-numerics", f"{op} outside of a library's function")
+        return made
+
+
+def checked(
+    tracer: Tracer, frontend: Frontend, called: Called, rule: Callable[..., Any]
+) -> Callable[..., Any]:
+    """``rule`` with its nodes, or with a node that calls what was ``called``."""
+    builder = tracer.builder
+    assert isinstance(builder, CheckedBuilder)
+
+    @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
+    def run(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        start, draws = len(builder.nodes), tx.changes()
+        before, builder.in_rule = builder.in_rule, True
+        try:
+            result = rule(tx, *args, **kwargs)
+            made = builder.nodes[start:]
+            if is_as_librarys(made, builder.table) or _is_derived(builder):
+                return result
+            if tx.changes() != draws:
+                raise Unsupported("random numbers that are rounded", break_id="strict-numerics")
+            del builder.nodes[start:]
+            return frontend.call_whole(tx, called, args, kwargs, result, made)
+        finally:
+            builder.in_rule = before
+
+    return run
+
+
+def _is_derived(builder: CheckedBuilder) -> bool:
+    """Whether dyncomp's own derivatives or batches are taken, of which no library says what they are."""
+    table = builder.table
+    return any(table[node.op].is_marker for node in builder.nodes if node.op in table)
