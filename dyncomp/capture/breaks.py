@@ -31,8 +31,8 @@ _KINDS = (
     ),
     BreakKind(
         "strict-numerics",
-        'Under `numerics="strict"`: what may be rounded otherwise than by the library, and is not computed by '
-        "a call of the library in the graph, such as a function that writes into its arguments.",
+        'Under `numerics="strict"`: what may be rounded otherwise than by the library, and is not computed '
+        "by a call of the library in the graph, such as a function that writes into its arguments.",
         "Use the form of the function that returns a new array, or accept the break.",
     ),
     BreakKind(

@@ -528,8 +528,8 @@ class Frontend(Protocol):
         result: Any,
         made: Sequence[Node],
     ) -> Any:
-        """What a rule gives, by a node that calls the library. ``result`` is what the rule gave with the nodes
-        ``made``, which were taken back. Raises ``Unsupported`` where there is no such node."""
+        """What a rule gives, by a node that calls the library. ``result`` is what the rule gave with the
+        nodes ``made``, which were taken back. Raises ``Unsupported`` where there is no such node."""
         ...
 
     def accepts(self, pytype: type) -> bool:

@@ -194,7 +194,7 @@ class OpDef:
     ``rounds``: for the kinds of numbers (``"f"`` real, ``"c"`` complex) whose results are the same bits in
     every library: they are the exact ones (``NEVER``), are rounded ``ONCE``, to the nearest number, or are
     rounded ``WHERE_LOSSY``, as the target does not hold them (conversions). Nothing is known of kinds that
-    are not mentioned (see ``rounding.py``).
+    are not mentioned (see ``rounding.py``), nor of the libraries in ``rounded_otherwise_by``.
     """
 
     name: str
@@ -224,6 +224,7 @@ class OpDef:
     names: tuple[str, ...] = ()
     defines: str = ""
     rounds: Mapping[str, str] = field(default_factory=dict)
+    rounded_otherwise_by: tuple[str, ...] = ()
 
     def names_in(self, library: str) -> Iterator[str]:
         """Paths below ``library`` of the functions that are this op."""

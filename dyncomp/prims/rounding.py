@@ -17,8 +17,9 @@ from .opdef import NEVER, ONCE, WHERE_LOSSY, Constant, Gather, Marker, OpDef, Sc
 _HALVES = frozenset(("float16", "bfloat16"))
 
 
-def rounding(node: Node, table: Mapping[str, OpDef]) -> str:
-    """How the results of ``node`` are rounded: ``NEVER``, ``ONCE``, or ``""`` where libraries may differ."""
+def rounding(node: Node, table: Mapping[str, OpDef], library: str) -> str:
+    """How the results of ``node`` are rounded, also by ``library``: ``NEVER``, ``ONCE``, or ``""`` where
+    libraries may differ."""
     if node.op == COPY:
         return NEVER
     row = table[node.op]
@@ -29,6 +30,8 @@ def rounding(node: Node, table: Mapping[str, OpDef]) -> str:
     if isinstance(row.lower, Scatter):
         combine = row.lower.combine or node.kwargs["combine"]
         return NEVER if combine == "set" else ""
+    if library in row.rounded_otherwise_by:
+        return ""
     said = {_said(row.rounds, letter) for letter in letters}
     if len(said) > 1:
         return ""  # such as the absolute value of complex numbers
@@ -57,8 +60,8 @@ def _conversion(node: Node) -> str:
     return ONCE
 
 
-def is_as_librarys(nodes: Iterable[Node], table: Mapping[str, OpDef]) -> bool:
+def is_as_librarys(nodes: Iterable[Node], table: Mapping[str, OpDef], library: str) -> bool:
     """Whether nodes that stand for one function of a library give just what it gives: all are known, and at
     most one rounds. (Of more it is not known in which order, or in which precision, the library does.)"""
-    found = [rounding(node, table) for node in nodes]
+    found = [rounding(node, table, library) for node in nodes]
     return "" not in found and found.count(ONCE) <= 1

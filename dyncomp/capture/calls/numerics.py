@@ -1,9 +1,9 @@
-"""``numerics="strict"``: what a library might round otherwise than generated code is the library's to compute.
+"""``numerics="strict"``: what a library may round otherwise than generated code is the library's to compute.
 
 A rule's nodes stay where their rows say that they are the library's result to the last bit
-(``prims/rounding.py``). Else they are taken back, and what they told of the result (sizes, types) describes one
-node that calls the library's function as the program does, on arrays as they lie in memory. Where a library's
-frontend has no such node, the graph breaks.
+(``prims/rounding.py``). Else they are taken back, and what they told of the result (sizes, types) describes
+one node that calls the library's function as the program does, on arrays as they lie in memory. Where a
+library's frontend has no such node, the graph breaks.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..values.base import Tracer
 
 
 class CheckedBuilder(GraphBuilder):
-    """Takes nodes that may round otherwise than a library only from a rule, which :func:`checked` looks at."""
+    """Takes nodes that may round otherwise than a library from rules only, which :func:`checked` looks at."""
 
     in_rule = False
 
     def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: object) -> Any:
         made = super().emit(op, *inputs, loc=loc, **params)
         last = self.nodes[-1:]
-        if not self.in_rule and not is_as_librarys(last, self.table) and not _is_derived(self):
+        if not self.in_rule and not is_as_librarys(last, self.table, "") and not _is_derived(self):
             del self.nodes[-1:]
             raise Break("strict-numerics", f"{op} outside of a library's function")
         return made
@@ -48,7 +48,7 @@ def checked(
         try:
             result = rule(tx, *args, **kwargs)
             made = builder.nodes[start:]
-            if is_as_librarys(made, builder.table) or _is_derived(builder):
+            if is_as_librarys(made, builder.table, frontend.name) or _is_derived(builder):
                 return result
             if tx.changes() != draws:
                 raise Unsupported("random numbers that are rounded", break_id="strict-numerics")

@@ -61,7 +61,10 @@ class WholeCall:
             raise TypeError(f"{self.function} gave {len(results)} arrays, not {len(self.kept)}")
         made = [r for r, is_kept in zip(results, self.kept) if is_kept]
         made += [given[k] for k in self.written]
-        return tuple(np.asarray(a).transpose(order) for a, order in zip(made, self.orders, strict=True))
+        laid_out = tuple(np.asarray(a).transpose(order) for a, order in zip(made, self.orders, strict=True))
+        if not all(a.flags.c_contiguous for a in laid_out):
+            raise TypeError(f"{self.function} gave arrays in another order than was expected")
+        return laid_out
 
 
 def _filled(argument: Any, arrays: Sequence[Any], numbers: Sequence[int]) -> Any:
@@ -172,17 +175,24 @@ def call_whole(
 
 def _function(called: Called) -> Callable[..., Any]:
     if called.kind == "function":
-        found: Callable[..., Any] = called.function
-        return found
-    if called.kind == "method":
-        return lambda array, *args, **kwargs: getattr(array, called.name)(*args, **kwargs)
-    if called.kind == "operator" and hasattr(operator, called.name):
-        found = getattr(operator, called.name)
-        return found
-    builtin = {"divmod": divmod, "round": round}.get(called.name)
-    if called.kind != "operator" or builtin is None:
+        function: Callable[..., Any] = called.function
+    elif called.kind == "method":
+        function = _Method(called.name)
+    elif called.kind == "operator" and called.name == "divmod":
+        function = divmod
+    elif called.kind == "operator" and hasattr(operator, called.name):
+        function = getattr(operator, called.name)
+    else:
         raise _refusal(f"{called.kind} {called.name}")
-    return builtin
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    name: str
+
+    def __call__(self, array: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(array, self.name)(*args, **kwargs)
 
 
 class _Results:

@@ -578,7 +578,8 @@ def _put_back(tx: TraceContext, var: Var, order: tuple[int, ...]) -> Var:
 
 
 def writing(function: object, whole: bool = False) -> Rule:
-    """The rule of a method that writes what ``function`` gives into its tensor. ``whole``: see ``routine``."""
+    """The rule of a method that writes what ``function`` gives into its tensor. ``whole``: as of
+    ``routine``."""
 
     def rule(tx: TraceContext, self: object, *args: object, **kwargs: object) -> ArrayRef:
         x = need_tensor(self)

@@ -60,6 +60,7 @@ ROWS: tuple[OpDef, ...] = (
         names=("torch.sqrt", "math.sqrt"),
         closed="sqrt(x)",
         rounds={"f": ONCE},
+        rounded_otherwise_by=("torch",),
     ),
     unary(
         "cbrt",
