@@ -207,6 +207,8 @@ def make_options(
     _check_choices(made)
     if made.random == "fused":  # the original, made to compare, draws other numbers
         made = replace(made, measure=False)
+    if made.numerics == "strict":  # beside other work a library may have other threads
+        made = replace(made, parallel_branches=False)
     return made
 
 

@@ -73,6 +73,7 @@ class Tracer:
         self.tx.may_pin = lambda: not self.is_captured_often()
         self.tx.attribute = self._attribute
         self.tx.recorded = decisions.recorded
+        self.tx.same_bits = self.is_strict
         self.tx.fused_random = config.options.random == "fused"
         self.guards: list[Guard] = []
         self.may_be_stored = True  # nothing of the program was run whose results are taken for constants

@@ -419,6 +419,9 @@ class TraceContext:
     ``changes()``: how many random numbers were drawn so far, and what else differs where something that was
     there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
     C, which is guarded. ``fused_random``: random numbers are drawn in kernels, where a rule can.
+    ``same_bits``: what the graph gives has the library's bits (``numerics="strict"``).
+    ``sums``: how many functions added up what the library may add to a zero first, so that -0.0 becomes 0.0,
+    though their nodes say nothing of it.
     ``may_pin()``: symbolic sizes may be made constants, as the program was not captured for many yet."""
 
     builder: GraphBuilder
@@ -433,6 +436,8 @@ class TraceContext:
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
     fused_random: bool = False
+    same_bits: bool = False
+    sums: int = 0
     may_pin: Callable[[], bool] = lambda: False
     recorded: bool = False  # arrays were looked at with their history (``Frontend.with_history``)
 
@@ -574,8 +579,9 @@ class Frontend(Protocol):
         """The Python function behind a C-level dispatcher of the library, ``None`` where there is none."""
         ...
 
-    def stand_in_for(self, fn: object) -> Any:
-        """The Python function that is followed in place of a Python function of the library, or ``None``."""
+    def stand_in_for(self, fn: object, same_bits: bool = False) -> Any:
+        """The Python function that is followed in place of a Python function of the library, or ``None``.
+        ``same_bits``: one that rounds as the library's."""
         ...
 
     def unrolls(self, module: str) -> bool:
@@ -648,7 +654,7 @@ class WithoutDerivatives:
     def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
         return False
 
-    def stand_in_for(self, fn: object) -> None:
+    def stand_in_for(self, fn: object, same_bits: bool = False) -> None:
         return None
 
     def stored_member(self, obj: object, name: str) -> None:

@@ -8,21 +8,22 @@ rows (``OpDef.rounds``); a row that says nothing is taken to differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..device import CPU
-from ..graph.ir import COPY, Node
+from ..graph.ir import COPY, Node, OpTable
 from ..graph.passes.rewrite_rules import is_lossless
-from .opdef import NEVER, ONCE, WHERE_LOSSY, Constant, Gather, Marker, OpDef, Scatter, Update, View
+from .opdef import NEVER, ONCE, WHERE_LOSSY, Constant, Gather, Marker, Scatter, Update, View
 
 _HALVES = frozenset(("float16", "bfloat16"))
 
 
-def rounding(node: Node, table: Mapping[str, OpDef], library: str) -> str:
+def rounding(node: Node, table: OpTable, library: str) -> str:
     """How the results of ``node`` are rounded, also by ``library``: ``NEVER``, ``ONCE``, or ``""`` where
     libraries may differ."""
     if node.op == COPY:
         return NEVER
-    row = table[node.op]
+    row: Any = table[node.op]  # of prims
     dtypes = {var.dtype for var in (*node.inputs, *node.outputs)}
     letters = {"c" if dtype.is_complex else "f" for dtype in dtypes if dtype.is_inexact}
     if not letters or isinstance(row.lower, View | Update | Gather | Constant | Marker):
@@ -51,8 +52,10 @@ def _said(rounds: Mapping[str, str], letter: str) -> str:
 
 def _conversion(node: Node) -> str:
     source, target = node.inputs[0].dtype, node.outputs[0].dtype
-    if is_lossless(source, target) or not target.is_inexact:
+    if is_lossless(source, target) or target.is_bool:
         return NEVER
+    if not target.is_inexact:
+        return ""  # what does not fit is whatever the processor gives
     if target.name in _HALVES:
         return ""  # some libraries go through float32
     if source.is_complex and not target.is_complex:
@@ -60,7 +63,7 @@ def _conversion(node: Node) -> str:
     return ONCE
 
 
-def is_as_librarys(nodes: Iterable[Node], table: Mapping[str, OpDef], library: str) -> bool:
+def is_as_librarys(nodes: Iterable[Node], table: OpTable, library: str) -> bool:
     """Whether nodes that stand for one function of a library give just what it gives: all are known, and at
     most one rounds. (Of more it is not known in which order, or in which precision, the library does.)"""
     found = [rounding(node, table, library) for node in nodes]

@@ -88,7 +88,7 @@ def call_function(
                 tracer.guard(function.source, Kind.IS, function.function)
                 return ConstValue(answer)
         for frontend in tracer.config.frontends:
-            replacement = frontend.stand_in_for(function.function)
+            replacement = frontend.stand_in_for(function.function, tracer.is_strict)
             if replacement is not None:
                 tracer.guard(function.source, Kind.IS, function.function)
                 return call_instead(tracer, replacement, args, kwargs)

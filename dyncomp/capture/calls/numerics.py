@@ -15,6 +15,7 @@ from typing import Any
 from ...errors import Unsupported
 from ...frontends.base import Called, Frontend, TraceContext
 from ...graph.ir import GraphBuilder, Loc, Var
+from ...prims.opdef import Marker
 from ...prims.rounding import is_as_librarys
 from ..breaks import Break
 from ..values.base import Tracer
@@ -38,17 +39,18 @@ def checked(
     tracer: Tracer, frontend: Frontend, called: Called, rule: Callable[..., Any]
 ) -> Callable[..., Any]:
     """``rule`` with its nodes, or with a node that calls what was ``called``."""
-    builder = tracer.builder
+    builder, table = tracer.builder, tracer.config.table
     assert isinstance(builder, CheckedBuilder)
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def run(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
-        start, draws = len(builder.nodes), tx.changes()
+        start, draws, sums = len(builder.nodes), tx.changes(), tx.sums
         before, builder.in_rule = builder.in_rule, True
         try:
             result = rule(tx, *args, **kwargs)
             made = builder.nodes[start:]
-            if is_as_librarys(made, builder.table, frontend.name) or _is_derived(builder):
+            exact = tx.sums == sums and is_as_librarys(made, table, frontend.name)
+            if exact or _is_derived(builder):
                 return result
             if tx.changes() != draws:
                 raise Unsupported("random numbers that are rounded", break_id="strict-numerics")
@@ -62,5 +64,4 @@ def checked(
 
 def _is_derived(builder: CheckedBuilder) -> bool:
     """Whether dyncomp's own derivatives or batches are taken, of which no library says what they are."""
-    table = builder.table
-    return any(table[node.op].is_marker for node in builder.nodes if node.op in table)
+    return any(isinstance(getattr(builder.table.get(n.op), "lower", None), Marker) for n in builder.nodes)

@@ -260,10 +260,11 @@ class MethodValue(NamedMethodValue):
 
     def __init__(self, owner: ArrayValue, name: str, rule: Callable[..., Any]) -> None:
         super().__init__(owner, name)
+        self.array = owner
         self.rule = rule
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        called, frontend = Called("method", self.name), tracer.frontend(self.owner.ref)
+        called, frontend = Called("method", self.name), tracer.frontend(self.array.ref)
         return tracer.apply_rule(self.rule, [self.owner, *args], kwargs, self.describe(), frontend, called)
 
 

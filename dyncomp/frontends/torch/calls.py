@@ -512,9 +512,9 @@ def called(
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
     constant = _without_gradient(tx, call, opening, found)
-    callee = Callee(
-        call, function.__name__, (), (), work_ns=_work_beside_others(function, opening), whole=whole
-    )
+    # beside others a routine may have other threads
+    work_ns = 0.0 if tx.same_bits else _work_beside_others(function, opening)
+    callee = Callee(call, function.__name__, (), (), work_ns=work_ns, whole=whole)
     ordered = tuple(tuple(shape[a] for a in order) for shape, order in zip(shapes, found.orders))
     made = emit(
         tx,

@@ -195,7 +195,9 @@ class TorchFrontend:
     def implementation_of(self, fn: object) -> Any:
         return implementation(fn)
 
-    def stand_in_for(self, fn: object) -> Any:
+    def stand_in_for(self, fn: object, same_bits: bool = False) -> Any:
+        if same_bits and fn in optimizers.OTHER_FORMS:
+            return None
         return _STAND_INS.get(fn) or optimizers.stand_in_for(fn) or scans.stand_in_for(fn)
 
     def unrolls(self, module: str) -> bool:
