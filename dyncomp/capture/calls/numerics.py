@@ -13,23 +13,30 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import Unsupported
-from ...frontends.base import Called, Frontend, TraceContext
-from ...graph.ir import GraphBuilder, Loc, Var
+from ...frontends import batching, derivatives
+from ...frontends.base import ArrayRef, Called, Frontend, TraceContext
+from ...graph.ir import GraphBuilder, Loc, Node, OpTable, Var
 from ...prims.opdef import Marker
 from ...prims.rounding import is_as_librarys
+from ...symbolic.integers import ShapeEnv
 from ..breaks import Break
 from ..values.base import Tracer
 
 
 class CheckedBuilder(GraphBuilder):
-    """Takes nodes that may round otherwise than a library from rules only, which :func:`checked` looks at."""
+    """Takes nodes that may round otherwise than a library from rules only, which :func:`checked` looks at.
+    ``opened``: names of the variables of derivatives that dyncomp takes, and of elements of its batches. No
+    library says what comes of these: their nodes stay as they are."""
 
     in_rule = False
 
+    def __init__(self, table: OpTable, env: ShapeEnv) -> None:
+        super().__init__(table, env)
+        self.opened: set[str] = set()
+
     def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: object) -> Any:
         made = super().emit(op, *inputs, loc=loc, **params)
-        last = self.nodes[-1:]
-        if not self.in_rule and not is_as_librarys(last, self.table, "") and not _is_derived(self):
+        if not self.in_rule and not self.opened and not is_as_librarys(self.nodes[-1:], self.table, ""):
             del self.nodes[-1:]
             raise Break("strict-numerics", f"{op} outside of a library's function")
         return made
@@ -39,7 +46,7 @@ def checked(
     tracer: Tracer, frontend: Frontend, called: Called, rule: Callable[..., Any]
 ) -> Callable[..., Any]:
     """``rule`` with its nodes, or with a node that calls what was ``called``."""
-    builder, table = tracer.builder, tracer.config.table
+    builder = tracer.builder
     assert isinstance(builder, CheckedBuilder)
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
@@ -49,8 +56,11 @@ def checked(
         try:
             result = rule(tx, *args, **kwargs)
             made = builder.nodes[start:]
-            exact = tx.sums == sums and is_as_librarys(made, table, frontend.name)
-            if exact or _is_derived(builder):
+            if called.function in _OPENING and isinstance(result, ArrayRef):
+                builder.opened.add(result.var.name)
+            builder.opened.difference_update(*(_closed(node, builder.table) for node in made))
+            exact = tx.sums == sums and is_as_librarys(made, builder.table, frontend.name)
+            if exact or builder.opened:
                 return result
             if tx.changes() != draws:
                 raise Unsupported("random numbers that are rounded", break_id="strict-numerics")
@@ -62,6 +72,13 @@ def checked(
     return run
 
 
-def _is_derived(builder: CheckedBuilder) -> bool:
-    """Whether dyncomp's own derivatives or batches are taken, of which no library says what they are."""
-    return any(isinstance(getattr(builder.table.get(n.op), "lower", None), Marker) for n in builder.nodes)
+_OPENING = (derivatives.variable, batching.element)
+
+
+def _closed(node: Node, table: OpTable) -> set[str]:
+    """The variables whose derivative a marker is, or elements whose batch."""
+    lower = getattr(table.get(node.op), "lower", None)
+    if not isinstance(lower, Marker):
+        return set()
+    count = lower.variables(len(node.inputs), **node.kwargs)
+    return {var.name for var in node.inputs[len(node.inputs) - count :]}

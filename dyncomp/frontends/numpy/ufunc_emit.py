@@ -223,7 +223,9 @@ def _modf(tx: TraceContext, loop: Loop, x: Var) -> tuple[Var, Var]:
 def _spacing(tx: TraceContext, loop: Loop, x: Var) -> Var:
     if x.dtype == dtypes.float16:
         raise Unsupported("numpy.spacing of float16")
-    away = emit(tx, "copysign", full_like(tx, x, math.inf), x)
+    infinity = full_like(tx, x, math.inf)
+    is_zero = emit(tx, "equal", x, full_like(tx, x, 0.0))  # of either sign: up from there
+    away = emit(tx, "where", is_zero, infinity, emit(tx, "copysign", infinity, x))
     return emit(tx, "subtract", emit(tx, "nextafter", x, away), x)
 
 

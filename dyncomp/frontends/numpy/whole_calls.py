@@ -152,6 +152,7 @@ def call_whole(
     targets = [opening.refs[k] for k in written]
     if not all(_is_dense(ref.type) for ref in targets):
         raise _refusal(f"{called.name}, which writes into an array with holes")
+    _check_staged(tx, opening, results)
     types = [ref.type for ref in results.new] + [ref.type for ref in targets]
     orders = tuple(tuple(_order(t)) for t in types)
     caller = None if tx.builder.loc is None else Caller(tx.builder.loc, tx.module())
@@ -171,6 +172,19 @@ def call_whole(
         write(tx, target, var)
     fresh = {ref.var.name: var for ref, var in zip(results.new, laid_out)}
     return _with_values(result, fresh)
+
+
+def _check_staged(tx: TraceContext, opening: _Opening, results: _Results) -> None:
+    """Of symbolic sizes the call is a stage of its own, which is given copies of views: refuse those of which
+    NumPy may see that they are laid out otherwise, or show what another argument is."""
+    refs = [*opening.refs, *results.new]
+    dims = [*opening.numbers, *(d for ref in refs for d in (*ref.shape, *ref.strides))]
+    if not any(isinstance(d, SymInt) for d in dims):
+        return
+    memory = [memory_of(tx.builder, ref.var) for ref in opening.refs]
+    for ref, name in zip(opening.refs, memory):
+        if ref.var.name != name and (memory.count(name) > 1 or not _is_dense(ref.type)):
+            raise _refusal("a call of NumPy with views of arrays of symbolic sizes")
 
 
 def _function(called: Called) -> Callable[..., Any]:
