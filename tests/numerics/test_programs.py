@@ -10,7 +10,7 @@ import pytest
 
 import dyncomp
 
-from .bits import bits, strictly
+from .bits import STRICT, bits, strictly
 
 Arrays = tuple[Any, ...]
 
@@ -197,14 +197,14 @@ def test_loops_over_numbers() -> None:
 def test_verification_is_exact() -> None:
     x = normal((37, 19), "float32")
     before = dyncomp.stats()["verified"]
-    checked = dyncomp.compile(softmax, verify="first", options={"numerics": "strict"})
+    checked = dyncomp.compile(softmax, verify="first", options=STRICT)
     checked(x)
     assert dyncomp.stats()["verified"] == before + 1
     assert not dyncomp.stats()["mismatches"]
 
 
 def test_explain_counts_the_librarys_functions() -> None:
-    report = dyncomp.explain(strictly(softmax))(normal((7, 5), "float64"))
+    report = dyncomp.explain(softmax, options=STRICT)(normal((7, 5), "float64"))
     assert "3 of them functions of the library, for the same bits" in str(report)
 
 
