@@ -30,12 +30,6 @@ _KINDS = (
         "Use an array function that dyncomp knows (docs/numpy.md), or move the call out of the hot path.",
     ),
     BreakKind(
-        "strict-numerics",
-        'Under `numerics="strict"`: what may be rounded otherwise than by the library, and is not computed '
-        "by a call of the library in the graph, such as a function that writes into its arguments.",
-        "Use the form of the function that returns a new array, or accept the break.",
-    ),
-    BreakKind(
         "unsupported-operation",
         "An operator or index expression that the array's frontend has no meaning for on these operands.",
         "See the reason given; convert the operands to plain arrays first.",

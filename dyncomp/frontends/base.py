@@ -18,6 +18,8 @@ from ..errors import Unsupported
 from ..graph.ir import ArrayType, Graph, GraphBuilder, Node, Ops, Var
 from ..symbolic.integers import Dim, ShapeEnv
 
+STRICT = 'numerics="strict"'  # what breaks for its sake say
+
 
 @dataclass(frozen=True, slots=True)
 class StateGuard:
@@ -619,7 +621,7 @@ class WithoutDerivatives:
         result: Any,
         made: Sequence[Node],
     ) -> Any:
-        raise Unsupported(f"{called.name}, which may be rounded otherwise", break_id="strict-numerics")
+        raise Unsupported(f"{called.name}, which may be rounded otherwise ({STRICT})")
 
     def acts_when_made(self, cls: Callable[..., Any]) -> bool:
         return False

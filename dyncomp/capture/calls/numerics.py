@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...frontends import batching, derivatives
-from ...frontends.base import ArrayRef, Called, Frontend, TraceContext
+from ...frontends.base import STRICT, ArrayRef, Called, Frontend, TraceContext
 from ...graph.ir import GraphBuilder, Loc, Node, OpTable, Var
 from ...prims.opdef import Marker
 from ...prims.rounding import is_as_librarys
@@ -38,7 +38,7 @@ class CheckedBuilder(GraphBuilder):
         made = super().emit(op, *inputs, loc=loc, **params)
         if not self.in_rule and not self.opened and not is_as_librarys(self.nodes[-1:], self.table, ""):
             del self.nodes[-1:]
-            raise Break("strict-numerics", f"{op} outside of a library's function")
+            raise Break("unsupported-call", f"{op} of numbers, which may be rounded otherwise ({STRICT})")
         return made
 
 
@@ -63,7 +63,7 @@ def checked(
             if exact or builder.opened:
                 return result
             if tx.changes() != draws:
-                raise Unsupported("random numbers that are rounded", break_id="strict-numerics")
+                raise Unsupported(f"random numbers, which may be rounded otherwise ({STRICT})")
             del builder.nodes[start:]
             return frontend.call_whole(tx, called, args, kwargs, result, made)
         finally:

@@ -18,7 +18,7 @@ from ...errors import Unsupported
 from ...graph.ir import COPY, ArrayType, Callee, Node, Var
 from ...prims.layout import sorted_axes
 from ...symbolic.integers import SymInt, same
-from ..base import ArrayRef, Called, TraceContext, TypedTuple, memory_of
+from ..base import STRICT, ArrayRef, Called, TraceContext, TypedTuple, memory_of
 from ..caller import Caller
 from .operands import NO, emit, write
 
@@ -129,7 +129,7 @@ class _Opening:
 
 
 def _refusal(reason: str) -> Unsupported:
-    return Unsupported(reason, break_id="strict-numerics")
+    return Unsupported(f"{reason} ({STRICT})")
 
 
 def call_whole(

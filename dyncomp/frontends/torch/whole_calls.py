@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import COPY, Node
-from ..base import ArrayRef, Called, TraceContext
+from ..base import STRICT, ArrayRef, Called, TraceContext
 from .calls import routine, writing
 from .library import torch
 
@@ -55,4 +55,4 @@ def _function(called: Called) -> tuple[Any, bool]:
 
 
 def _refusal(reason: str) -> Unsupported:
-    return Unsupported(reason, break_id="strict-numerics")
+    return Unsupported(f"{reason} ({STRICT})")
