@@ -422,8 +422,8 @@ class TraceContext:
     there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
     C, which is guarded. ``fused_random``: random numbers are drawn in kernels, where a rule can.
     ``same_bits``: what the graph gives has the library's bits (``numerics="strict"``).
-    ``sums``: how many functions added up what the library may add to a zero first, so that -0.0 becomes 0.0,
-    though their nodes say nothing of it.
+    ``unsure``: how many functions the library may round otherwise though their nodes round once at most, such
+    as sums of one term, which it adds to a zero.
     ``may_pin()``: symbolic sizes may be made constants, as the program was not captured for many yet."""
 
     builder: GraphBuilder
@@ -439,7 +439,7 @@ class TraceContext:
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
     fused_random: bool = False
     same_bits: bool = False
-    sums: int = 0
+    unsure: int = 0
     may_pin: Callable[[], bool] = lambda: False
     recorded: bool = False  # arrays were looked at with their history (``Frontend.with_history``)
 

@@ -51,7 +51,7 @@ def checked(
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def run(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
-        start, draws, sums = len(builder.nodes), tx.changes(), tx.sums
+        start, draws, unsure = len(builder.nodes), tx.changes(), tx.unsure
         before, builder.in_rule = builder.in_rule, True
         try:
             result = rule(tx, *args, **kwargs)
@@ -59,7 +59,7 @@ def checked(
             if called.function in _OPENING and isinstance(result, ArrayRef):
                 builder.opened.add(result.var.name)
             builder.opened.difference_update(*(_closed(node, builder.table) for node in made))
-            exact = tx.sums == sums and is_as_librarys(made, builder.table, frontend.name)
+            exact = tx.unsure == unsure and is_as_librarys(made, builder.table, frontend.name)
             if exact or builder.opened:
                 return result
             if tx.changes() != draws:
