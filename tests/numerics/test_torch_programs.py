@@ -201,3 +201,16 @@ def test_a_language_model() -> None:
     compiled = strictly(model)
     with torch.no_grad():
         assert not bits(model(tokens).last_hidden_state, compiled(tokens).last_hidden_state)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dynamic": True}, {"mode": "max-autotune"}, {"backend": "eager"}], ids=str
+)
+def test_other_ways_to_compile(settings: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    compiled = strictly(attention, **settings)
+    with torch.no_grad():
+        for rows in (7, 12, 33):
+            x = torch.randn(rows, 40)
+            for given in (x, x[:, ::2], torch.randn(24, rows).t()):
+                assert not bits(attention(given), compiled(given))

@@ -152,7 +152,7 @@ def call_whole(
     targets = [opening.refs[k] for k in written]
     if not all(_is_dense(ref.type) for ref in targets):
         raise _refusal(f"{called.name}, which writes into an array with holes")
-    _check_staged(tx, opening, results)
+    check_staged(tx, opening.refs, results.new, opening.numbers)
     types = [ref.type for ref in results.new] + [ref.type for ref in targets]
     orders = tuple(tuple(_order(t)) for t in types)
     caller = None if tx.builder.loc is None else Caller(tx.builder.loc, tx.module())
@@ -174,17 +174,18 @@ def call_whole(
     return _with_values(result, fresh)
 
 
-def _check_staged(tx: TraceContext, opening: _Opening, results: _Results) -> None:
-    """Of symbolic sizes the call is a stage of its own, which is given copies of views: refuse those of which
-    NumPy may see that they are laid out otherwise, or show what another argument is."""
-    refs = [*opening.refs, *results.new]
-    dims = [*opening.numbers, *(d for ref in refs for d in (*ref.shape, *ref.strides))]
+def check_staged(
+    tx: TraceContext, given: Sequence[ArrayRef], made: Sequence[ArrayRef], numbers: Sequence[SymInt]
+) -> None:
+    """Of symbolic sizes a call is a stage of its own, which is given copies of views: refuse those of which
+    the library may see that they are laid out otherwise, or show what another argument is."""
+    dims = [*numbers, *(d for ref in (*given, *made) for d in (*ref.shape, *ref.strides))]
     if not any(isinstance(d, SymInt) for d in dims):
         return
-    memory = [memory_of(tx.builder, ref.var) for ref in opening.refs]
-    for ref, name in zip(opening.refs, memory):
+    memory = [memory_of(tx.builder, ref.var) for ref in given]
+    for ref, name in zip(given, memory):
         if ref.var.name != name and (memory.count(name) > 1 or not _is_dense(ref.type)):
-            raise _refusal("a call of NumPy with views of arrays of symbolic sizes")
+            raise _refusal("a call of the library with views of arrays of symbolic sizes")
 
 
 def _function(called: Called) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from ...symbolic.integers import Dim, ShapeEnv, SymInt, hint
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..caller import Caller
 from ..numpy.operands import emit
+from ..numpy.whole_calls import check_staged
 from . import state
 from .autocast import Modes, is_ambient, modes_at, set_to
 from .call_names import COMPOSED, FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
@@ -505,6 +506,8 @@ def called(
         tx.builder.device = tx.builder.device or CPU
         puts(tx, True)
     _check_places(opening)
+    if tx.same_bits:
+        check_staged(tx, opening.refs, (), opening.numbers)
     if modes and any(ref.type.device != CPU for ref in opening.refs):
         raise Unsupported(f"torch's {function.__name__} under autocast on a GPU")  # it is tried on the CPU
     found = _try(call, opening, tx.env.hints)
