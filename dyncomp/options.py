@@ -17,6 +17,7 @@ _OTHER_NAMES = {"max-autotune-no-cudagraphs": "max-autotune"}
 PROGRESS = ("auto", "on", "off")
 TIERS = ("best", "fast-first")
 RANDOM = ("library", "fused")
+NUMERICS = ("default", "strict")
 ALWAYS = -1  # as ``verify``
 # What the thread pool takes (``kMaxThreads`` in ``runtime/csrc/pool.h``).
 MOST_THREADS = 256
@@ -61,6 +62,8 @@ class Options:
     ``random``: ``"library"``: arrays of random numbers are drawn by their library, the very numbers that the
     original draws; ``"fused"``: on CPUs PyTorch's uniform numbers, and what is made of them, are drawn in
     kernels: other numbers (:mod:`dyncomp.frontends.torch.random_bits`).
+    ``numerics``: ``"strict"``: results have the bits that the library gives. What libraries may round
+    differently is computed by the library's own functions (:mod:`dyncomp.capture.calls.numerics`).
     ``warm_start``: keep captured functions on disk, guards and all, and use what an earlier process left
     there (:mod:`dyncomp.warm_start`).
     ``verify``: in how many calls each compiled form runs beside the original and is compared with it, -1: in
@@ -98,6 +101,7 @@ class Options:
     tier: str = "best"
     assume_compiling: bool = True
     random: str = "library"
+    numerics: str = "default"
     verify: int = 0
     strict: bool = False
     capture_plain: bool = False
@@ -144,6 +148,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "tuning_seconds": float,
     "progress": str,
     "tier": str,
+    "numerics": str,
     "stop_after": str,
     "dump": str,
     "debug_verify": lambda text: text not in ("", "0"),
@@ -202,6 +207,8 @@ def make_options(
     _check_choices(made)
     if made.random == "fused":  # the original, made to compare, draws other numbers
         made = replace(made, measure=False)
+    if made.numerics == "strict":  # beside other work a library may have other threads
+        made = replace(made, parallel_branches=False)
     return made
 
 
@@ -259,3 +266,7 @@ def _check_choices(options: Options) -> None:
         raise ValueError(f"tier must be one of {', '.join(TIERS)}, is {options.tier!r}")
     if options.random not in RANDOM:
         raise ValueError(f"random must be one of {', '.join(RANDOM)}, is {options.random!r}")
+    if options.numerics not in NUMERICS:
+        raise ValueError(f"numerics must be one of {', '.join(NUMERICS)}, is {options.numerics!r}")
+    if options.numerics == "strict" and options.random == "fused":
+        raise ValueError("numerics='strict' gives the library's bits; random='fused' draws other numbers")

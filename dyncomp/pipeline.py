@@ -311,6 +311,8 @@ def run_pipeline(
     if options.debug_verify:
         _verify_after("capture", graph, table)
     wrt = [k for k, inp in enumerate(graph.inputs) if inp.differentiated]
+    if wrt and options.numerics == "strict":
+        raise Unsupported("derivatives are the library's own under numerics='strict'")
     if wrt and owner is not None and owner.autograd is not None:
         compiled = _with_gradients(graph, table, options, example_inputs, owner, wrt)
         if compiled is None:

@@ -13,7 +13,7 @@ import numpy as np
 from .. import dtypes
 from ..device import CPU
 from ..dtypes import float64
-from ..frontends.base import ArrayRef, libraries_of
+from ..frontends.base import ArrayRef, Called, libraries_of
 from ..frontends.known import known_array
 from ..graph.ir import Var
 from .breaks import Break
@@ -60,10 +60,11 @@ def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
             tracer.decisions.among_tensors = True
             raise tracer.restart
         raise Break("unsupported-operation", f"{name} of arrays of {' and '.join(names)}")
-    rule = tracer.config.frontend_named(names[0]).find_operator(name)
+    frontend = tracer.config.frontend_named(names[0])
+    rule = frontend.find_operator(name)
     if rule is None:
         raise Break("unsupported-operation", f"operator {name} on {proper[0].describe()}")
-    return tracer.apply_rule(rule, values, {}, f"operator {name}")
+    return tracer.apply_rule(rule, values, {}, f"operator {name}", frontend, Called("operator", name))
 
 
 def _known_number(tracer: Tracer, value: Value, values: list[Value]) -> Value:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from ..errors import Unsupported
-from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
+from ..frontends.base import ArrayRef, Called, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..hook._hook import has_plain_names
 from ..signals import is_from_handler
@@ -23,6 +23,7 @@ from . import effects, machine, operators, wrap
 from .arrays import complex_views, leaves
 from .breaks import Break
 from .calls import call as calls
+from .calls import numerics
 from .control import exception_groups, exceptions, generators
 from .control.exceptions import Raised
 from .decisions import Decisions, Restart, under_way
@@ -64,12 +65,15 @@ class Tracer:
         self.code = code
         self.env = ShapeEnv()
         self.env.locate = lambda: (self.loc, under_way(self.frames))
-        self.builder = GraphBuilder(config.table, self.env)
+        self.is_strict = config.options.numerics == "strict"
+        make_builder = numerics.CheckedBuilder if self.is_strict else GraphBuilder
+        self.builder: GraphBuilder = make_builder(config.table, self.env)
         self.builder.device = decisions.device
         self.tx = TraceContext(self.builder, module=self._module, changes=self._changes)
         self.tx.may_pin = lambda: not self.is_captured_often()
         self.tx.attribute = self._attribute
         self.tx.recorded = decisions.recorded
+        self.tx.same_bits = self.is_strict
         self.tx.fused_random = config.options.random == "fused"
         self.guards: list[Guard] = []
         self.may_be_stored = True  # nothing of the program was run whose results are taken for constants
@@ -383,9 +387,18 @@ class Tracer:
         return found
 
     def apply_rule(
-        self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
+        self,
+        rule: Callable[..., Any],
+        args: list[Value],
+        kwargs: dict[str, Value],
+        what: str,
+        frontend: Frontend,
+        called: Called,
     ) -> Value:
-        """Emit a library call into the graph, or break with nothing emitted."""
+        """Emit a library call into the graph, or break with nothing emitted. ``called``: what the rule of
+        ``frontend`` stands for."""
+        if self.is_strict:
+            rule = numerics.checked(self, frontend, called, rule)
         given = (*args, *kwargs.values())
         return unbacked.with_sizes(self, given, lambda: self._apply_rule(rule, args, kwargs, what))
 

@@ -14,8 +14,11 @@ from typing import Any, Protocol
 from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
-from ..graph.ir import ArrayType, Graph, GraphBuilder, Ops, Var
+from ..errors import Unsupported
+from ..graph.ir import ArrayType, Graph, GraphBuilder, Node, Ops, Var
 from ..symbolic.integers import Dim, ShapeEnv
+
+STRICT = 'numerics="strict"'  # what breaks for its sake say
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +377,16 @@ def is_usual_size(shape: Sequence[Dim]) -> bool:
     return all(type(size) is int and size >= 0 for size in shape) and math.prod(shape) < _MANY
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a rule stands for: a ``"function"`` (itself, and its name), or by name a ``"method"``,
+    ``"attribute"`` or ``"operator"``."""
+
+    kind: str
+    name: str
+    function: Any = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawingCall:
     """A library's function that draws random numbers: ``function(*args, **kwargs)`` gives an array of this
@@ -408,6 +421,9 @@ class TraceContext:
     ``changes()``: how many random numbers were drawn so far, and what else differs where something that was
     there before was changed. ``attribute(ref, name)``: a constant attribute that an array from outside has in
     C, which is guarded. ``fused_random``: random numbers are drawn in kernels, where a rule can.
+    ``same_bits``: what the graph gives has the library's bits (``numerics="strict"``).
+    ``unsure``: how many functions the library may round otherwise though their nodes round once at most, such
+    as sums of one term, which it adds to a zero.
     ``may_pin()``: symbolic sizes may be made constants, as the program was not captured for many yet."""
 
     builder: GraphBuilder
@@ -422,6 +438,8 @@ class TraceContext:
     changes: Callable[[], tuple[int, object]] = lambda: (0, None)
     attribute: Callable[[ArrayRef, str], object] = lambda ref, name: None
     fused_random: bool = False
+    same_bits: bool = False
+    unsure: int = 0
     may_pin: Callable[[], bool] = lambda: False
     recorded: bool = False  # arrays were looked at with their history (``Frontend.with_history``)
 
@@ -508,6 +526,19 @@ class Frontend(Protocol):
         at least one of them an ArrayRef of this frontend (kind ``"python"`` ones count for any)."""
         ...
 
+    def call_whole(
+        self,
+        tx: TraceContext,
+        called: Called,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+        made: Sequence[Node],
+    ) -> Any:
+        """What a rule gives, by a node that calls the library. ``result`` is what the rule gave with the
+        nodes ``made``, which were taken back. Raises ``Unsupported`` where there is no such node."""
+        ...
+
     def accepts(self, pytype: type) -> bool:
         """Whether objects of this exact type are the library's arrays or scalars, also where ``describe``
         will refuse them (so that capture can say why)."""
@@ -550,8 +581,9 @@ class Frontend(Protocol):
         """The Python function behind a C-level dispatcher of the library, ``None`` where there is none."""
         ...
 
-    def stand_in_for(self, fn: object) -> Any:
-        """The Python function that is followed in place of a Python function of the library, or ``None``."""
+    def stand_in_for(self, fn: object, same_bits: bool = False) -> Any:
+        """The Python function that is followed in place of a Python function of the library, or ``None``.
+        ``same_bits``: one that rounds as the library's."""
         ...
 
     def unrolls(self, module: str) -> bool:
@@ -579,6 +611,17 @@ class Frontend(Protocol):
 
 class WithoutDerivatives:
     """What a :class:`Frontend` answers whose library records no derivatives, and has no modes or modules."""
+
+    def call_whole(
+        self,
+        tx: TraceContext,
+        called: Called,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+        made: Sequence[Node],
+    ) -> Any:
+        raise Unsupported(f"{called.name}, which may be rounded otherwise ({STRICT})")
 
     def acts_when_made(self, cls: Callable[..., Any]) -> bool:
         return False
@@ -613,7 +656,7 @@ class WithoutDerivatives:
     def is_spent(self, tx: TraceContext, ref: ArrayRef) -> bool:
         return False
 
-    def stand_in_for(self, fn: object) -> None:
+    def stand_in_for(self, fn: object, same_bits: bool = False) -> None:
         return None
 
     def stored_member(self, obj: object, name: str) -> None:

@@ -100,7 +100,7 @@ class Callee:
     """A Python function as a node parameter, with the types of its results: arrays or (``kinds``) array
     scalars, several in a tuple or list (``structure``). ``path``: where a library has it (``"math.sin"``), if
     rows may name it. ``work_ns``: about how long a call takes on one core, if calls may run at the same time
-    as others; else 0."""
+    as others; else 0. ``whole``: it stands for a function that has ops (``numerics="strict"``)."""
 
     function: Callable[..., Any]
     name: str
@@ -109,6 +109,7 @@ class Callee:
     structure: type | None = None
     path: str = ""
     work_ns: float = 0.0
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ..dtypes import ALL, DType, bool_, complex128, float32, float64, int32, int
 from ..graph.ir import ArrayType, Literal, array_type
 from ..symbolic.integers import Dim, SymInt
 from .kit import Array, check_axis
-from .opdef import Constant, OpDef, Pointwise, Sample, Tolerance
+from .opdef import NEVER, ONCE, Constant, OpDef, Pointwise, Sample, Tolerance
 from .scalar import ScalarBuilder
 
 Shape = tuple[Dim, ...]
@@ -141,6 +141,7 @@ ROWS: tuple[OpDef, ...] = (
         tolerance=Tolerance(0.0),
         doc="Every element is the Python scalar `value` (which may be a symbolic integer).",
         free=True,
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "iota",
@@ -152,6 +153,7 @@ ROWS: tuple[OpDef, ...] = (
         tolerance=Tolerance(0.0),
         doc="Every element is its own position along `axis`.",
         free=True,
+        rounds={"f": ONCE},
     ),
     OpDef(
         "empty",
@@ -163,6 +165,7 @@ ROWS: tuple[OpDef, ...] = (
         doc="Contents unspecified: only for values that are written before they are read "
         "(the reference gives zeros).",
         free=True,
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "constant",
@@ -174,6 +177,7 @@ ROWS: tuple[OpDef, ...] = (
         tolerance=Tolerance(0.0),
         doc="The array that `literal` holds.",
         free=True,
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "symint",
@@ -185,5 +189,6 @@ ROWS: tuple[OpDef, ...] = (
         tolerance=Tolerance(0.0),
         doc="The value of a symbolic integer as a 0-d array.",
         free=True,
+        rounds={"fc": NEVER},
     ),
 )

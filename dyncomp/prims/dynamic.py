@@ -14,7 +14,7 @@ from ..runtime._launch import select
 from ..symbolic.integers import Dim
 from .kit import Array
 from .numpy_routines import ROUTINES
-from .opdef import Extern, OpDef, Sample, Tolerance
+from .opdef import NEVER, Extern, OpDef, Sample, Tolerance
 from .samples import data
 
 _EXACT = Tolerance(0.0)
@@ -131,6 +131,7 @@ ROWS: tuple[OpDef, ...] = (
         doc="A NumPy function. Sizes of its results that depend on the data are symbols in `shapes`, which "
         "the call defines.",
         defines="sizes",
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "item",
@@ -143,5 +144,6 @@ ROWS: tuple[OpDef, ...] = (
         tolerance=_EXACT,
         doc="A number of the data as a symbol (`value`) that sizes and indices can be made of.",
         defines="value",
+        rounds={"fc": NEVER},
     ),
 )

@@ -166,6 +166,10 @@ class Tolerance:
     absolute: float = 0.0
 
 
+# How often the result of a row is rounded (``OpDef.rounds``).
+NEVER, ONCE, WHERE_LOSSY = "never", "once", "where lossy"
+
+
 @dataclass(frozen=True)
 class OpDef:
     """One op.
@@ -187,6 +191,10 @@ class OpDef:
     in no table of a frontend (``"torch.special.i0"``).
     ``defines``: running it gives a value to symbols: ``"sizes"``, those that are sizes of its outputs, or
     ``"value"``, its parameter of that name.
+    ``rounds``: for the kinds of numbers (``"f"`` real, ``"c"`` complex) whose results are the same bits in
+    every library: they are the exact ones (``NEVER``), are rounded ``ONCE``, to the nearest number, or are
+    rounded ``WHERE_LOSSY``, as the target does not hold them (conversions). Nothing is known of kinds that
+    are not mentioned (see ``rounding.py``), nor of the libraries in ``rounded_otherwise_by``.
     """
 
     name: str
@@ -215,6 +223,8 @@ class OpDef:
     closed: str = ""
     names: tuple[str, ...] = ()
     defines: str = ""
+    rounds: Mapping[str, str] = field(default_factory=dict)
+    rounded_otherwise_by: tuple[str, ...] = ()
 
     def names_in(self, library: str) -> Iterator[str]:
         """Paths below ``library`` of the functions that are this op."""

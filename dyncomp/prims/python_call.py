@@ -15,7 +15,7 @@ from ..dtypes import DType, float64, int32
 from ..graph.ir import ArrayType, Callee, array_type
 from ..symbolic.integers import Dim
 from .kit import Array, pointwise_type, quiet, type_of
-from .opdef import Extern, OpDef, Sample
+from .opdef import NEVER, Extern, OpDef, Sample
 from .samples import data
 
 
@@ -188,6 +188,7 @@ ROWS: tuple[OpDef, ...] = (
         lower=Extern(),
         samples=call_samples,
         doc="A Python function that the program allows in graphs, on arrays as it is given them.",
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "ufunc_call",
@@ -198,6 +199,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=ufunc_samples,
         doc="A universal function that has no op of its own, such as those of `scipy.special`, on operands "
         "of one shape and of the dtypes of its inner loop.",
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "routine_call",
@@ -208,6 +210,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=routine_samples,
         doc="A routine of a library (such as one of torch) that changes nothing: called with the arrays and "
         "with integers, it gives a tuple of arrays, which are taken in C order.",
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "for_each",

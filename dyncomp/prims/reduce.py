@@ -16,7 +16,7 @@ from ..dtypes import DType, float32, int64
 from ..graph.ir import ArrayType, array_type
 from .kit import ANY, BOOL, NUMBER, Array, axes_tuple, check_axis, drop, laid_out, require, widening
 from .layout import is_zero, k_order_axes, k_order_strides, strides_in_order
-from .opdef import OpDef, Reduce, Sample, Scan, Tolerance
+from .opdef import NEVER, OpDef, Reduce, Sample, Scan, Tolerance
 from .samples import data, layouts, special
 
 Axes = tuple[int, ...]
@@ -188,6 +188,7 @@ def position(name: str, fn: Callable[..., Any], doc: str) -> OpDef:
         dtypes=ANY,
         tolerance=Tolerance(0.0),
         doc=doc,
+        rounds={"f": NEVER},
     )
 
 

@@ -16,7 +16,7 @@ from ..graph.ir import ArrayType, array_type, same_shape
 from ..symbolic.integers import Dim, SymInt, same, sym_max, sym_min
 from .kit import Array, axes_tuple, check_axis, drop
 from .layout import is_one, like, reshape_strides, shapes_equal
-from .opdef import OpDef, Pointwise, Tolerance, Update, View
+from .opdef import NEVER, OpDef, Pointwise, Tolerance, Update, View
 from .pointwise.partials import constant
 from .scalar import ScalarBuilder
 from .shape_samples import (
@@ -426,6 +426,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=constant(1.0),
         doc="A fresh C-contiguous copy.",
         free=True,
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "copy",
@@ -438,6 +439,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=constant(1.0),
         doc="A fresh copy in the input's memory order.",
         free=True,
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "tril",
@@ -448,6 +450,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=triangle_samples,
         tolerance=_EXACT,
         doc="Zero above diagonal `k` of the last two axes.",
+        rounds={"fc": NEVER},
     ),
     OpDef(
         "triu",
@@ -458,5 +461,6 @@ ROWS: tuple[OpDef, ...] = (
         samples=triangle_samples,
         tolerance=_EXACT,
         doc="Zero below diagonal `k` of the last two axes.",
+        rounds={"fc": NEVER},
     ),
 )

@@ -18,7 +18,7 @@ from ..capture.policy.fallback import resting
 from ..capture.policy.stance import current_stance
 from ..dataclass import dataclass
 from ..errors import DyncompError
-from ..graph.ir import GRADIENT_OF, Graph, Loc
+from ..graph.ir import GRADIENT_OF, Callee, Graph, Loc
 from ..graph.text import print_graph
 from ..options import make_options
 from ..scalar_loops.entry.record import NativeLoopRecord
@@ -70,7 +70,8 @@ class Explanation:
         """One line of counts."""
         ops = sum(len(g.nodes) for g in self.graphs)
         return (
-            f"{len(self.entries)} frames captured, {len(self.graphs)} graphs with {ops} operations, "
+            f"{len(self.entries)} frames captured, {len(self.graphs)} graphs with {ops} operations"
+            f"{_whole_text(self.graphs)}, "
             f"{len(self.kernels)} kernels, {len(self.breaks)} graph breaks, {len(self.guards)} guards, "
             f"{len(self.skipped)} frames left to plain Python{_native_text(self.native_loops)}"
         )
@@ -267,7 +268,15 @@ def _frame_line(entry: EntryRecord) -> str:
         return f"{entry.name} at {entry.loc}: no array work"
     kernels = len(_kernels(entry))
     made = f"{len(entry.graph.nodes)} operations" + (f" in {kernels} kernels" if kernels else "")
+    made += _whole_text([entry.graph])
     return f"{entry.name} at {entry.loc}: {made}, {entry.seconds * 1e3:.0f} ms"
+
+
+def _whole_text(graphs: Sequence[Graph]) -> str:
+    """How many nodes call the library under ``numerics="strict"``."""
+    callees = [node.kwargs.get("callee") for graph in graphs for node in graph.nodes]
+    count = sum(isinstance(callee, Callee) and callee.whole for callee in callees)
+    return f" ({count} of them functions of the library, for the same bits)" if count else ""
 
 
 def _some(heading: str, lines: Sequence[str], most: int) -> list[str]:

@@ -13,6 +13,8 @@ def native_maker(options: Options) -> Callable[..., Any] | None:
     """What makes the compiled form of a loop; ``None`` where the backend has no compiler for them."""
     if options.backend != "inductor" or not options.native_loops:
         return None
+    if options.numerics == "strict":  # functions of C, and of constants that the compiler computes
+        return None
     return partial(_make, options.dump)
 
 

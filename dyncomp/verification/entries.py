@@ -123,8 +123,9 @@ class Verified:
                 start = time.monotonic()
                 mine = call_and_observe(lambda: self._plainly(plain, call, active), call, known, keep=True)
                 seconds = max(_LEAST_SECONDS, _LONGER * (time.monotonic() - start))
-                found = _found(mine.seen, children[-1].result(seconds))
-                if found and found[1] is not None:
+                exact = self.config.options.numerics == "strict"
+                found = _found(mine.seen, children[-1].result(seconds), exact)
+                if found and found[1] is not None and not exact:
                     found = _without_noise(found, mine.seen, children[0], seconds)
                 script = self._script(children[1:-1]) if found and found[0] else ""
             finally:
@@ -211,11 +212,14 @@ class Verified:
         warn_once("verification", f"{self.code.co_qualname} at {location(self.code)} is not verified: {why}")
 
 
-def _found(mine: Observation, ending: isolated.Ending) -> tuple[list[str], Observation | None] | None:
-    """What differs, and what compiled code did, if it came to an end; ``None`` where nothing does."""
+def _found(
+    mine: Observation, ending: isolated.Ending, exact: bool
+) -> tuple[list[str], Observation | None] | None:
+    """What differs (if it is to be ``exact`` in its last bit), and what compiled code did, if it came to an
+    end; ``None`` where nothing does."""
     if ending.kind != isolated.RETURNED:
         return [text_of_ending(ending)], None
-    found = differences(mine, ending.value)
+    found = differences(mine, ending.value, exact=exact)
     return (found, ending.value) if found else None
 
 

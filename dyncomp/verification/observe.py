@@ -344,11 +344,8 @@ def apart(mine: Array, other: Array, scale: float, exact: bool, dtype: str) -> s
             gap = np.abs(mine - other)
             gap = np.where(mine == other, 0, gap)
             if exact:
-                unequal = (
-                    nan
-                    | ((mine != other) & ~np.isnan(mine))
-                    | (np.signbit(mine.real) != np.signbit(other.real))
-                )
+                signs = (np.signbit(mine.real) != np.signbit(other.real)) & ~np.isnan(mine)
+                unequal = nan | ((mine != other) & ~np.isnan(mine)) | signs
             else:
                 unequal = nan | (gap > _tolerance(mine, scale, dtype)) | (np.isinf(mine) != np.isinf(other))
     if not unequal.any():

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from ...frontends.base import Called
 from ...hook import _hook
 from .. import containers, frames, machine
 from ..breaks import Break, Skip
@@ -87,7 +88,7 @@ def call_function(
                 tracer.guard(function.source, Kind.IS, function.function)
                 return ConstValue(answer)
         for frontend in tracer.config.frontends:
-            replacement = frontend.stand_in_for(function.function)
+            replacement = frontend.stand_in_for(function.function, tracer.is_strict)
             if replacement is not None:
                 tracer.guard(function.source, Kind.IS, function.function)
                 return call_instead(tracer, replacement, args, kwargs)
@@ -311,7 +312,8 @@ def library_rule(tracer: Tracer, fn: object, args: list[Value], kwargs: dict[str
             tracer.assume_state(frontend)
             name = f"{frontend.name}.{getattr(fn, '__name__', repr(fn))}"
             nodes = len(tracer.builder.nodes)
-            found = tracer.apply_rule(rule, args, kwargs, name)
+            called = Called("function", getattr(fn, "__name__", ""), fn)
+            found = tracer.apply_rule(rule, args, kwargs, name, frontend, called)
             if is_of_two_libraries(tracer, frontend, given, found):
                 del tracer.builder.nodes[nodes:]
                 raise Break("unsupported-operation", f"{name} of arrays of another library")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import bool_
-from ...frontends.base import ArrayRef, part_shown
+from ...frontends.base import ArrayRef, Called, part_shown
 from ...prims.layout import has_c_order, has_f_order
 from ...symbolic.integers import Dim, is_unbacked, same
 from ..arrays.constant_elements import number_of
@@ -126,7 +126,9 @@ class ArrayValue(Value):
         rule = tracer.frontend(self.ref).find_attribute(self.ref, name)
         if rule is None:
             return None
-        return tracer.apply_rule(rule, [self], {}, f"attribute {name!r} of {self.describe()}")
+        called = Called("attribute", name)
+        what = f"attribute {name!r} of {self.describe()}"
+        return tracer.apply_rule(rule, [self], {}, what, tracer.frontend(self.ref), called)
 
     def _is_kept(self, tracer: Tracer, name: str) -> bool:
         return self.source is not None and tracer.frontend(self.ref).keeps(name)
@@ -179,7 +181,9 @@ class ArrayValue(Value):
             return
         setter = tracer.frontend(self.ref).find_method(self.ref, f"{name}=")
         if setter is not None:
-            tracer.apply_rule(setter, [self, value], {}, f"assignment to {name!r} of {self.describe()}")
+            what = f"assignment to {name!r} of {self.describe()}"
+            called = Called("attribute", f"{name}=")
+            tracer.apply_rule(setter, [self, value], {}, what, tracer.frontend(self.ref), called)
             return
         if not self._takes_attribute(name) or not value.is_const:
             raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
@@ -212,7 +216,8 @@ class ArrayValue(Value):
             raise Break("would-raise", "len() of an array without dimensions")
         rule = tracer.frontend(self.ref).find_method(self.ref, "__len__")
         if self.ref.kind == "masked" and rule is not None:
-            return tracer.apply_rule(rule, [self], {}, f"len() of {self.describe()}")
+            what, called = f"len() of {self.describe()}", Called("method", "__len__")
+            return tracer.apply_rule(rule, [self], {}, what, tracer.frontend(self.ref), called)
         return tracer.wrap_result(self.ref.shape[0])
 
     def items(self, tracer: Tracer) -> list[Value]:
@@ -255,10 +260,12 @@ class MethodValue(NamedMethodValue):
 
     def __init__(self, owner: ArrayValue, name: str, rule: Callable[..., Any]) -> None:
         super().__init__(owner, name)
+        self.array = owner
         self.rule = rule
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return tracer.apply_rule(self.rule, [self.owner, *args], kwargs, self.describe())
+        called, frontend = Called("method", self.name), tracer.frontend(self.array.ref)
+        return tracer.apply_rule(self.rule, [self.owner, *args], kwargs, self.describe(), frontend, called)
 
 
 class FlagsValue(Value):

@@ -249,6 +249,7 @@ def _elementwise(tx: TraceContext, x: Term, y: Term) -> Term:
     spread = [_spread(tx, term, labels, shape) for term in (x, y)]
     if x.var.dtype.is_inexact:
         tx.assume("numpy-errstate")
+    tx.unsure += 1
     return Term(emit(tx, "multiply", *spread), labels)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from types import FunctionType
@@ -9,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..base import ArrayFacts, ArrayRef, Rule, TraceContext, WithoutDerivatives
+from ...graph.ir import Node
+from ..base import ArrayFacts, ArrayRef, Called, Rule, TraceContext, WithoutDerivatives
 from . import scipy_table
 from .data_dependent import selected
 from .masked_rules import dispatch, with_masked
 from .numpy_facts import ARRAY_TYPES, describe
 from .numpy_rules import RuleTable
 from .ufuncs import takes_numbers, ufunc_rule
+from .whole_calls import call_whole
 
 _MODULES = (
     "ufuncs",
@@ -117,6 +120,17 @@ class NumpyFrontend(WithoutDerivatives):
 
     def find_operator(self, name: str) -> Rule | None:
         return self.rules.operators.get(name)
+
+    def call_whole(
+        self,
+        tx: TraceContext,
+        called: Called,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+        made: Sequence[Node],
+    ) -> Any:
+        return call_whole(tx, called, args, kwargs, result, made)
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, (np.ndarray, np.generic))

@@ -153,6 +153,11 @@ def _integer_power(tx: TraceContext, x: Var, y: Var, exponent: int) -> Var:
     return emit(tx, "power", x, y)
 
 
+def _float_power(tx: TraceContext, loop: Loop, x: Var, y: Var) -> Var:
+    tx.unsure += 1  # without ``power``'s short cuts
+    return _inexact_power(tx, x, y)
+
+
 _FAST_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 
 
@@ -223,7 +228,9 @@ def _modf(tx: TraceContext, loop: Loop, x: Var) -> tuple[Var, Var]:
 def _spacing(tx: TraceContext, loop: Loop, x: Var) -> Var:
     if x.dtype == dtypes.float16:
         raise Unsupported("numpy.spacing of float16")
-    away = emit(tx, "copysign", full_like(tx, x, math.inf), x)
+    infinity = full_like(tx, x, math.inf)
+    is_zero = emit(tx, "equal", x, full_like(tx, x, 0.0))  # of either sign: up from there
+    away = emit(tx, "where", is_zero, infinity, emit(tx, "copysign", infinity, x))
     return emit(tx, "subtract", emit(tx, "nextafter", x, away), x)
 
 
@@ -284,7 +291,7 @@ _SPECIAL: dict[str, Emit] = {
     "radians": _scaled(_radians),
     "deg2rad": _scaled(_radians),
     "power": _power,
-    "float_power": _power,
+    "float_power": _float_power,
     "divmod": _divmod,
     "modf": _modf,
     "spacing": _spacing,

@@ -11,21 +11,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import sys
-import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...device import CPU
 from ...errors import Unsupported
-from ...graph.ir import Callee, Literal, Loc, Var
-from ...hook._hook import mark
+from ...graph.ir import Callee, Literal, Var
 from ...prims.layout import is_c_contiguous
 from ...signals import is_from_handler
 from ...symbolic.assumptions import agree
 from ...symbolic.integers import Dim, ShapeEnv, SymInt, hint
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
+from ..caller import Caller
 from ..numpy.operands import emit
+from ..numpy.whole_calls import check_staged
 from . import state
 from .autocast import Modes, is_ambient, modes_at, set_to
 from .call_names import COMPOSED, FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
@@ -55,24 +54,6 @@ class _Open:
     index: int
 
 
-class _Caller:
-    """The line of the program that calls a routine: its warnings are filtered, counted and shown there."""
-
-    def __init__(self, loc: Loc, module: str) -> None:
-        plain = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
-        self.code = plain.replace(co_filename=loc.file, co_name=loc.function, co_firstlineno=loc.line)
-        mark(self.code, "skip")
-        self.loc = loc
-        self.module = module
-        self.own: dict[str, Any] = {"__name__": module}
-
-    def call(self, function: object, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
-        # looked up anew: a module's names would live as long as the graph
-        module = sys.modules.get(self.module)
-        names = self.own if module is None else module.__dict__
-        return types.FunctionType(self.code, names)(function, args, kwargs)
-
-
 @dataclasses.dataclass(eq=False)
 class _Call:
     """A routine's call with its tensors and symbolic integers left open."""
@@ -85,7 +66,7 @@ class _Call:
     tried_on: str = ""  # where what it gives was found
     unsure: bool = False  # whether memory may be in another order than was found without memory
     wanted: frozenset[int] = frozenset()  # tensors that gradients may be asked by
-    caller: _Caller | None = None
+    caller: Caller | None = None
     modes: Modes = ()  # of autocast, that the call finds on
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
@@ -483,9 +464,9 @@ def _work_beside_others(function: Any, opening: _Opening) -> float:
 
 
 # -- rules --------------------------------------------------------------------------------------------------
-def routine(function: Any, in_modes: bool = False) -> Rule:
+def routine(function: Any, in_modes: bool = False, whole: bool = False) -> Rule:
     """The rule of a function of tensors that gives new tensors and changes nothing. ``in_modes``: autocast
-    converts what the function gives to others."""
+    converts what the function gives to others. ``whole``: the function has ops."""
 
     def rule(tx: TraceContext, *args: Any, **kwargs: object) -> Any:
         trouble = state.problem(state.read_state())
@@ -493,7 +474,7 @@ def routine(function: Any, in_modes: bool = False) -> Rule:
             raise Unsupported(trouble or "out=")
         if function.__name__ in RECURRENT and _drops(args):
             raise Unsupported(f"torch.{function.__name__} with dropout")
-        found, results = called(tx, function, args, kwargs, modes_at(tx) if in_modes else ())
+        found, results = called(tx, function, args, kwargs, modes_at(tx) if in_modes else (), whole)
         if found.structure is None:
             return results[0]
         parts: list[ArrayRef | None] = [*results]
@@ -507,19 +488,26 @@ def routine(function: Any, in_modes: bool = False) -> Rule:
 
 
 def called(
-    tx: TraceContext, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], modes: Modes = ()
+    tx: TraceContext,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    modes: Modes = (),
+    whole: bool = False,
 ) -> tuple[_Found, list[ArrayRef]]:
     opening = _Opening()
     call = _Call(function, tuple(map(opening.of, args)), {k: opening.of(v) for k, v in kwargs.items()})
     call.modes = modes
     if tx.builder.loc is not None:
-        call.caller = _Caller(tx.builder.loc, tx.module())
+        call.caller = Caller(tx.builder.loc, tx.module())
     if not opening.refs and not opening.numbers:
         return _constant(tx, call)
     if not any(ref.kind == "array" for ref in opening.refs):  # of sizes or numbers that change
         tx.builder.device = tx.builder.device or CPU
         puts(tx, True)
     _check_places(opening)
+    if tx.same_bits:
+        check_staged(tx, opening.refs, (), opening.numbers)
     if modes and any(ref.type.device != CPU for ref in opening.refs):
         raise Unsupported(f"torch's {function.__name__} under autocast on a GPU")  # it is tried on the CPU
     found = _try(call, opening, tx.env.hints)
@@ -527,7 +515,9 @@ def called(
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
     constant = _without_gradient(tx, call, opening, found)
-    callee = Callee(call, function.__name__, (), (), work_ns=_work_beside_others(function, opening))
+    # beside others a routine may have other threads
+    work_ns = 0.0 if tx.same_bits else _work_beside_others(function, opening)
+    callee = Callee(call, function.__name__, (), (), work_ns=work_ns, whole=whole)
     ordered = tuple(tuple(shape[a] for a in order) for shape, order in zip(shapes, found.orders))
     made = emit(
         tx,
@@ -590,12 +580,14 @@ def _put_back(tx: TraceContext, var: Var, order: tuple[int, ...]) -> Var:
     return as_own(tx, emit(tx, "transpose", var, perm=back))
 
 
-def _writing(function: object) -> Rule:
-    """The rule of a method that writes what ``function`` gives into its tensor."""
+def writing(function: object, whole: bool = False) -> Rule:
+    """The rule of a method that writes what ``function`` gives into its tensor. ``whole``: as of
+    ``routine``."""
 
     def rule(tx: TraceContext, self: object, *args: object, **kwargs: object) -> ArrayRef:
         x = need_tensor(self)
-        _, results = called(tx, function, (x, *args), kwargs)
+        modes = modes_at(tx) if whole else ()
+        _, results = called(tx, function, (x, *args), kwargs, modes, whole)
         made = results[0]
         if made.dtype != x.dtype or len(results) > 1 or made.ndim != x.ndim:
             raise Unsupported("a method that changes its tensor's type")
@@ -652,7 +644,7 @@ def add_routines(table: RuleTable) -> None:
     for name in IN_PLACE:
         method = getattr(torch.Tensor, name, None)
         if method is not None and hasattr(torch.Tensor, name + "_"):
-            table.methods.setdefault(name + "_", _writing(method))
+            table.methods.setdefault(name + "_", writing(method))
 
 
 def _add(rules: dict[Any, Rule], key: object, rule: Rule) -> None:

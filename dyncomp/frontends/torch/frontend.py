@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from importlib import import_module
@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from ...errors import Unsupported
-from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
+from ...graph.ir import Node
+from ..base import ArrayFacts, ArrayRef, Called, Rule, StateGuard, TraceContext
 from . import (
     attributes,
     autocast,
@@ -36,6 +37,7 @@ from .library import torch
 from .owner import OWNER
 from .placement import placed
 from .torch_rules import RuleTable
+from .whole_calls import call_whole
 
 _MODULES = (
     "pointwise",
@@ -138,6 +140,17 @@ class TorchFrontend:
         rule = self.rules.operators.get(name)
         return None if rule is None else _wrapped(complex_numbers.operator_rule(rule, name), name)
 
+    def call_whole(
+        self,
+        tx: TraceContext,
+        called: Called,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+        made: Sequence[Node],
+    ) -> Any:
+        return call_whole(tx, called, args, kwargs, result, made)
+
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, torch.Tensor)
 
@@ -182,7 +195,9 @@ class TorchFrontend:
     def implementation_of(self, fn: object) -> Any:
         return implementation(fn)
 
-    def stand_in_for(self, fn: object) -> Any:
+    def stand_in_for(self, fn: object, same_bits: bool = False) -> Any:
+        if same_bits and fn in optimizers.OTHER_FORMS:
+            return None
         return _STAND_INS.get(fn) or optimizers.stand_in_for(fn) or scans.stand_in_for(fn)
 
     def unrolls(self, module: str) -> bool:

@@ -141,10 +141,7 @@ _FORMS = {"_multi_tensor": _itself, "_fused": _fused}
 
 
 def _stand_ins() -> dict[Any, Callable[..., Any]]:
-    found: dict[Any, Callable[..., Any]] = {
-        _library.Optimizer._accelerator_graph_capture_health_check: _health_check,
-        _groups._group_tensors_by_device_and_dtype: _grouped,
-    }
+    found: dict[Any, Callable[..., Any]] = {}
     for module in _MODULES.values():
         for name, function in vars(module).items():
             for form, made in _FORMS.items():
@@ -154,7 +151,12 @@ def _stand_ins() -> dict[Any, Callable[..., Any]]:
     return {**found, _MODULES["torch.optim.radam"]._single_tensor_radam: _single_tensor_radam}
 
 
-STAND_INS = _stand_ins()
+OTHER_FORMS = _stand_ins()  # which round otherwise
+STAND_INS = {
+    _library.Optimizer._accelerator_graph_capture_health_check: _health_check,
+    _groups._group_tensors_by_device_and_dtype: _grouped,
+    **OTHER_FORMS,
+}
 
 
 # -- functions of lists of tensors ---------------------------------------------------------------------------

@@ -217,6 +217,7 @@ def avg_pool(
     if divisor_override is not None and (type(divisor_override) is not int or divisor_override == 0):
         raise Unsupported("average pooling with this divisor")
     wide = widened(tx, x.var)
+    tx.unsure += 1
     total = _pooled(tx, "add", x.var, wide, windows, 0.0)
     divisor = _divisor(tx, windows, total, x, bool(count_include_pad), divisor_override)
     out = pointwise(tx, "divide", total, divisor)

@@ -12,7 +12,7 @@ from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim
 from ..kit import Array, check_axis, replace
 from ..layout import dims_equal, is_fortran, is_zero, multi_sorted_axes, sorted_axes
-from ..opdef import OpDef, Sample
+from ..opdef import NEVER, OpDef, Sample
 from ..samples import layouts
 from ..shape import inverse
 from .kit import composite, window
@@ -150,6 +150,7 @@ ROWS: tuple[OpDef, ...] = (
         _concatenation_samples,
         "Arrays joined along an existing axis.",
         eps=0.0,
+        rounds={"fc": NEVER},
     ),
     composite(
         "pad",
@@ -163,6 +164,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         "Constant padding: (before, after) for each dimension.",
         eps=0.0,
+        rounds={"fc": NEVER},
     ),
     composite(
         "roll",
@@ -176,6 +178,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         "Elements shifted cyclically along axes.",
         eps=0.0,
+        rounds={"fc": NEVER},
     ),
     composite(
         "tile",
@@ -185,5 +188,6 @@ ROWS: tuple[OpDef, ...] = (
         _layout_samples(lambda x: {"reps": (2,) * x.ndim}, lambda x: {"reps": (1,) * (x.ndim - 1) + (3,)}),
         "The whole array repeated along its axes.",
         eps=0.0,
+        rounds={"fc": NEVER},
     ),
 )

@@ -18,7 +18,7 @@ from ...graph.ir import Ops, Var
 from ...symbolic.integers import SymInt
 from ..kit import Array, widening
 from ..layout import is_c_contiguous
-from ..opdef import OpDef, Sample
+from ..opdef import NEVER, OpDef, Sample
 from ..samples import data, indices, layouts, pointwise_samples
 from .kit import composite, filled, spread
 
@@ -360,6 +360,7 @@ ROWS: tuple[OpDef, ...] = (
         "Rows of a matrix at int64 positions; `IndexError` for those outside, negative ones included.",
         dtypes=(*_FLOAT, int64),
         eps=0.0,
+        rounds={"fc": NEVER},
     ),
     replace(
         composite(

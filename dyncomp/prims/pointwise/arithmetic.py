@@ -25,7 +25,7 @@ from ..kit import (
     require,
     require_same_shape,
 )
-from ..opdef import OpDef, Sample
+from ..opdef import NEVER, ONCE, OpDef, Sample
 from ..samples import layouts, special
 from ..scalar_types import ScalarOp, Vector
 from . import pairs, partials
@@ -158,6 +158,7 @@ ROWS: tuple[OpDef, ...] = (
         exact=True,
         rare_errors=("invalid",),
         closed="x + y",
+        rounds={"fc": ONCE},
     ),
     binary(
         "subtract",
@@ -175,6 +176,7 @@ ROWS: tuple[OpDef, ...] = (
         exact=True,
         rare_errors=("invalid",),
         closed="x - y",
+        rounds={"fc": ONCE},
     ),
     binary(
         "multiply",
@@ -196,6 +198,7 @@ ROWS: tuple[OpDef, ...] = (
             "under",
         ),
         closed="x*y",
+        rounds={"f": ONCE},
     ),
     binary(
         "divide",
@@ -222,6 +225,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         closed="x / y",
         names=("operator.truediv",),
+        rounds={"f": ONCE},
     ),
     binary(
         "floor_divide",
@@ -319,6 +323,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.constant(-1.0),
         exact=True,
         closed="-x",
+        rounds={"fc": NEVER},
     ),
     unary(
         "abs",
@@ -342,6 +347,7 @@ ROWS: tuple[OpDef, ...] = (
         exact=True,
         closed="Abs(x)",
         names=("math.fabs", "builtins.abs"),
+        rounds={"f": NEVER},
     ),
     unary(
         "sign",
@@ -362,6 +368,7 @@ ROWS: tuple[OpDef, ...] = (
             exact_in_half=True,
         ),
         partials=partials.ZERO,
+        rounds={"f": NEVER},
     ),
     unary(
         "square",
@@ -378,6 +385,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(lambda ops, x, out: ops.multiply(partials.scalar(ops, x, 2.0), x)),
         errors=("over",),
         closed="x**2",
+        rounds={"f": ONCE},
     ),
     unary(
         "reciprocal",
@@ -396,6 +404,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(lambda ops, x, out: ops.negative(ops.square(out))),
         errors=("divide",),
         closed="1 / x",
+        rounds={"f": ONCE},
     ),
     binary(
         "maximum",
@@ -468,6 +477,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(decomp=lambda s, x, y: x, exact_in_half=True),
         partials=partials.constant(0.0, 1.0),
         exact=True,
+        rounds={"fc": NEVER},
     ),
     binary(
         "fmax",
@@ -521,6 +531,7 @@ ROWS: tuple[OpDef, ...] = (
         eps=0.0,
         scalar=ScalarOp(decomp=_heaviside, cost=3),
         partials=partials.heaviside,
+        rounds={"f": NEVER},
     ),
     binary(
         "copysign",
@@ -535,6 +546,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.copysign,
         names=("math.copysign",),
+        rounds={"f": NEVER},
     ),
     binary(
         "nextafter",
@@ -551,6 +563,7 @@ ROWS: tuple[OpDef, ...] = (
             triton={"f": "dc_libdevice.nextafter({0}, {1})"},
             cost=10,
         ),
+        rounds={"f": NEVER},
     ),
     binary(
         "ldexp",
@@ -565,6 +578,7 @@ ROWS: tuple[OpDef, ...] = (
             mixed=True,
             cost=6,
         ),
+        rounds={"f": ONCE},
     ),
     unary(
         "floor",
@@ -575,6 +589,7 @@ ROWS: tuple[OpDef, ...] = (
         expr=_identity_of_integers("floor"),
         scalar=_rounding("floor", "tl.floor({0})", exact_in_half=True),
         partials=partials.ZERO,
+        rounds={"f": NEVER},
     ),
     unary(
         "ceil",
@@ -585,6 +600,7 @@ ROWS: tuple[OpDef, ...] = (
         expr=_identity_of_integers("ceil"),
         scalar=_rounding("ceil", "tl.ceil({0})", exact_in_half=True),
         partials=partials.ZERO,
+        rounds={"f": NEVER},
     ),
     unary(
         "trunc",
@@ -595,6 +611,7 @@ ROWS: tuple[OpDef, ...] = (
         expr=_identity_of_integers("trunc"),
         scalar=_rounding("trunc", "dc_libdevice.trunc({0})", exact_in_half=True),
         partials=partials.ZERO,
+        rounds={"f": NEVER},
     ),
     unary(
         "rint",
@@ -604,5 +621,6 @@ ROWS: tuple[OpDef, ...] = (
         eps=0.0,
         scalar=_rounding("rint", "dc_rint({0})", kinds="biufc", numpy=_rint, exact_in_half=True),
         partials=partials.ZERO,
+        rounds={"f": NEVER},
     ),
 )

@@ -20,7 +20,7 @@ from ..kit import (
     require,
     require_alike,
 )
-from ..opdef import OpDef
+from ..opdef import NEVER, OpDef
 from ..scalar_types import ScalarOp
 from . import partials
 from .kit import binary, real_of, unary
@@ -93,6 +93,7 @@ ROWS: tuple[OpDef, ...] = (
             pair=lambda s, a: (a[0], s.negative(a[1])),
         ),
         partials=partials.constant(1.0),
+        rounds={"fc": NEVER},
     ),
     unary(
         "real",
@@ -110,6 +111,7 @@ ROWS: tuple[OpDef, ...] = (
             pair=lambda s, a: a[0],
         ),
         partials=partials.constant(1.0),
+        rounds={"fc": NEVER},
     ),
     unary(
         "imag",
@@ -126,6 +128,7 @@ ROWS: tuple[OpDef, ...] = (
             exact_in_half=True,
             pair=lambda s, a: a[1],
         ),
+        rounds={"fc": NEVER},
     ),
     unary(
         "angle",
@@ -144,5 +147,6 @@ ROWS: tuple[OpDef, ...] = (
         meta=complex_meta,
         eps=0.0,
         scalar=ScalarOp(result="complex", cpp={"f": "{{{0}, {1}}}"}, pair=lambda s, re, im: (re, im)),
+        rounds={"fc": NEVER},
     ),
 )

@@ -13,7 +13,7 @@ from ..kit import (
     require,
 )
 from ..layout import like
-from ..opdef import OpDef, Pointwise, Sample, Tolerance
+from ..opdef import WHERE_LOSSY, OpDef, Pointwise, Sample, Tolerance
 from ..samples import layouts, special
 from ..scalar import ScalarBuilder
 
@@ -59,6 +59,7 @@ CONVERT = OpDef(
     "what does not fit is undefined as in NumPy), to bool by comparison with zero, complex to real drops "
     "the imaginary part.",
     exact=True,
+    rounds={"fc": WHERE_LOSSY},
 )
 
 

@@ -12,7 +12,7 @@ from ..kit import (
     FLOAT,
     INEXACT,
 )
-from ..opdef import OpDef
+from ..opdef import ONCE, OpDef
 from ..scalar_types import ScalarOp, Vector
 from . import pairs, partials
 from .kit import binary, called, unary
@@ -59,6 +59,8 @@ ROWS: tuple[OpDef, ...] = (
         errors=("invalid",),
         names=("torch.sqrt", "math.sqrt"),
         closed="sqrt(x)",
+        rounds={"f": ONCE},
+        rounded_otherwise_by=("torch",),
     ),
     unary(
         "cbrt",

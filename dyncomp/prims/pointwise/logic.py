@@ -18,7 +18,7 @@ from ..kit import (
     require_alike,
     require_same_shape,
 )
-from ..opdef import OpDef, Sample
+from ..opdef import NEVER, OpDef, Sample
 from ..samples import data, layouts, special
 from ..scalar_types import ScalarOp
 from . import pairs, partials
@@ -90,6 +90,7 @@ ROWS: tuple[OpDef, ...] = (
             "equal", "==", pair=lambda s, a, b: s.logical_and(s.equal(a[0], b[0]), s.equal(a[1], b[1]))
         ),
         exact=True,
+        rounds={"fc": NEVER},
     ),
     binary(
         "not_equal",
@@ -103,6 +104,7 @@ ROWS: tuple[OpDef, ...] = (
             pair=lambda s, a, b: s.logical_or(s.not_equal(a[0], b[0]), s.not_equal(a[1], b[1])),
         ),
         exact=True,
+        rounds={"fc": NEVER},
     ),
     binary(
         "less",
@@ -112,6 +114,7 @@ ROWS: tuple[OpDef, ...] = (
         result=bool_,
         scalar=_comparison("less", "<", negation="greater_equal", pair=pairs.ordered("less")),
         exact=True,
+        rounds={"f": NEVER},
     ),
     binary(
         "less_equal",
@@ -121,6 +124,7 @@ ROWS: tuple[OpDef, ...] = (
         result=bool_,
         scalar=_comparison("less_equal", "<=", negation="greater", pair=pairs.ordered("less_equal")),
         exact=True,
+        rounds={"f": NEVER},
     ),
     binary(
         "greater",
@@ -130,6 +134,7 @@ ROWS: tuple[OpDef, ...] = (
         result=bool_,
         scalar=_comparison("greater", ">", negation="less_equal", pair=pairs.ordered("greater")),
         exact=True,
+        rounds={"f": NEVER},
     ),
     binary(
         "greater_equal",
@@ -139,6 +144,7 @@ ROWS: tuple[OpDef, ...] = (
         result=bool_,
         scalar=_comparison("greater_equal", ">=", negation="less", pair=pairs.ordered("greater_equal")),
         exact=True,
+        rounds={"f": NEVER},
     ),
     unary(
         "logical_not",
@@ -151,6 +157,7 @@ ROWS: tuple[OpDef, ...] = (
             kinds="b", cpp={"b": "!{0}"}, triton={"b": "{0} == 0"}, python="not", involution=True
         ),
         exact=True,
+        rounds={"fc": NEVER},
     ),
     binary(
         "logical_and",
@@ -163,6 +170,7 @@ ROWS: tuple[OpDef, ...] = (
             commutative=True, kinds="b", cpp={"b": "{0} & {1}"}, triton={"b": "{0} & {1}"}, python="and"
         ),
         exact=True,
+        rounds={"fc": NEVER},
     ),
     binary(
         "logical_or",
@@ -175,6 +183,7 @@ ROWS: tuple[OpDef, ...] = (
             commutative=True, kinds="b", cpp={"b": "{0} | {1}"}, triton={"b": "{0} | {1}"}, python="or"
         ),
         exact=True,
+        rounds={"fc": NEVER},
     ),
     binary(
         "logical_xor",
@@ -185,6 +194,7 @@ ROWS: tuple[OpDef, ...] = (
         result=bool_,
         scalar=ScalarOp(commutative=True, kinds="b", cpp={"b": "{0} != {1}"}, triton={"b": "{0} ^ {1}"}),
         exact=True,
+        rounds={"fc": NEVER},
     ),
     pointwise(
         3,
@@ -205,6 +215,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.where,
         exact=True,
+        rounds={"fc": NEVER},
     ),
     unary(
         "isnan",
@@ -218,6 +229,7 @@ ROWS: tuple[OpDef, ...] = (
             triton={"biu": "({0} != {0})", "f": "{0} != {0}"},
             pair=lambda s, a: s.logical_or(s.isnan(a[0]), s.isnan(a[1])),
         ),
+        rounds={"fc": NEVER},
     ),
     unary(
         "isinf",
@@ -231,6 +243,7 @@ ROWS: tuple[OpDef, ...] = (
             triton={"biu": "({0} != {0})", "f": 'tl.abs({0}) == float("inf")'},
             pair=lambda s, a: s.logical_or(s.isinf(a[0]), s.isinf(a[1])),
         ),
+        rounds={"fc": NEVER},
     ),
     unary(
         "isfinite",
@@ -244,6 +257,7 @@ ROWS: tuple[OpDef, ...] = (
             triton={"biu": "({0} == {0})", "f": 'tl.abs({0}) < float("inf")'},
             pair=lambda s, a: s.logical_and(s.isfinite(a[0]), s.isfinite(a[1])),
         ),
+        rounds={"fc": NEVER},
     ),
     unary(
         "signbit",
@@ -258,5 +272,6 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"iu": "{0} < 0", "f": "dc_signbit_{t}({0})"},
             triton={"iu": "{0} < 0", "f": "dc_signbit({0})"},
         ),
+        rounds={"f": NEVER},
     ),
 )
