@@ -24,7 +24,7 @@ from ..errors import ExportError
 from ..hook import _hook
 from ..options import make_options
 
-_SOURCES_CHECKED = (Kind.SYM, Kind.NO_OVERLAP, Kind.OVERLAP)
+_SOURCES_CHECKED = (Kind.SYM, Kind.NO_OVERLAP, Kind.OVERLAP, Kind.DISTINCT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +70,9 @@ class WholeFunction:
         if guard.kind not in _SOURCES_CHECKED:
             return False
         facts = guard.expected
-        sources = [b.source for b in facts.bindings] if guard.kind is Kind.SYM else list(facts.arrays)
-        return all(map(self.is_given, sources))
+        if guard.kind is Kind.SYM:
+            return all(self.is_given(binding.source) for binding in facts.bindings)
+        return all(map(self.is_given, facts.objects if guard.kind is Kind.DISTINCT else facts.arrays))
 
 
 def in_code_order(signature: inspect.Signature, arguments: Mapping[str, Any]) -> list[Any]:

@@ -434,6 +434,7 @@ def _guard_program(tracer: Tracer, function: types.FunctionType, args: tuple[Any
         condition = SymCondition.of(recorded, bindings)
         where = tracer.env.origins.get(recorded.key)
         guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale), where))
+    guards += [guard for objects in tracer.distinct for guard in objects.guards()]
     if "numpy-errstate" in tracer.tx.assumptions:
         mask = _hook.errstate()
         if mask is not None:

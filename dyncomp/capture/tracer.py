@@ -39,6 +39,7 @@ from .lifetimes.finalized import Watched
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
 from .objects.class_names import qualname_of
+from .objects.identity import DistinctObjects
 from .random.draws import begin_draws, end_draws
 from .sizes import unbacked
 from .values.array import ArrayValue
@@ -76,6 +77,7 @@ class Tracer:
         self.tx.same_bits = self.is_strict
         self.tx.fused_random = config.options.random == "fused"
         self.guards: list[Guard] = []
+        self.distinct: list[DistinctObjects] = []  # of sets
         self.may_be_stored = True  # nothing of the program was run whose results are taken for constants
         self._guard_keys: set[Any] = set()
         # by id: the guard, and the instruction that asked for it

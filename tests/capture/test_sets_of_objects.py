@@ -92,3 +92,36 @@ def test_a_class_that_defines_equality_later():
     finally:
         del Part.__eq__, Part.__hash__
     assert compiled(x, [a, b])[1] == 2
+
+
+def found_again(x, parts, others):
+    seen = set()
+    for part in parts:
+        if part not in seen:
+            seen.add(part)
+            x = x + part.weight
+    return x, [part in seen for part in others], len(seen)
+
+
+@pytest.mark.parametrize("function", [distinct, by_generator])
+def test_many_objects(function):
+    """One guard says that they are distinct, and a call in which two are the same is captured anew."""
+    dyncomp.reset()
+    x = np.arange(3.0)
+    parts = [Part(1.0 + k / 100) for k in range(60)]
+    compiled = dyncomp.compile(function, backend="eager", options={"unroll_limit": 100, "unroll_ops": 4000})
+    for order in (parts, parts[::-1], [*parts[:59], parts[3]], parts, [parts[0], *parts[:59]]):
+        assert repr(compiled(x, order)) == repr(function(x, order))
+    stats = dyncomp.stats()
+    assert stats["breaks"] == {} and stats["frames_skipped"] == 0 and stats["graphs"] > 1
+
+
+def test_many_objects_and_others():
+    x = np.arange(3.0)
+    parts, more = ([Part(1.0 + k / 100) for k in range(30)] for _ in range(2))
+    options = {"unroll_limit": 100, "unroll_ops": 4000}
+    compiled = dyncomp.compile(found_again, backend="eager", options=options)
+    cases = [(parts, more[:3]), (parts, [parts[5], more[0]]), (parts, [more[0], more[0]]), (parts, more[:3])]
+    cases += [([*parts[:29], more[1]], more[:3])]
+    for order, others in cases:
+        assert repr(compiled(x, order, others)) == repr(found_again(x, order, others))

@@ -197,6 +197,16 @@ class NoOverlap:
 
 
 @dataclass(frozen=True)
+class Distinct:
+    """No two of ``objects`` are the same object."""
+
+    objects: tuple[Source, ...]
+
+    def __str__(self) -> str:
+        return f"{len(self.objects)} objects, all distinct: {', '.join(s.expr() for s in self.objects)}"
+
+
+@dataclass(frozen=True)
 class CustomCheck:
     """A Python check ``check(obj, expected) -> bool`` for arrays that C does not know; prints as ``text``."""
 

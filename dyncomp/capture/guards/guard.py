@@ -83,6 +83,7 @@ class Kind(enum.StrEnum):
     NO_OVERLAP = "NO_OVERLAP"  # no source: E is a NoOverlap
     SAME_OBJECT = "SAME_OBJECT"  # value is what the source E yields
     NOT_SAME_OBJECT = "NOT_SAME_OBJECT"  # value is not what the source E yields
+    DISTINCT = "DISTINCT"  # no source: E is a Distinct
     OVERLAP = "OVERLAP"  # no source: not as the NoOverlap E says
     REGION = "REGION"  # no source: E = (whether breaks are errors, whether outside of all regions)
     ERRSTATE = "ERRSTATE"  # no source: NumPy's error modes are E (read_errstate())
@@ -214,6 +215,7 @@ _TEXTS: dict[str, Callable[[str, Any], str]] = {
     "NO_OVERLAP": lambda x, e: str(e),
     "SAME_OBJECT": lambda x, e: f"{x} is {e.expr()}",
     "NOT_SAME_OBJECT": lambda x, e: f"{x} is not {e.expr()}",
+    "DISTINCT": lambda x, e: str(e),
     "OVERLAP": lambda x, e: f"not: {e}",
     "REGION": lambda x, e: f"graph breaks are {'errors' if e[0] else 'allowed'} (error_on_graph_break)",
     "ERRSTATE": lambda x, e: f"np.errstate({errstate_name(e)})",
@@ -317,6 +319,7 @@ def _actual_global(guard: Guard, env: tuple[Any, ...]) -> str:
 
 _FOUND_INSTEAD = {
     Kind.NO_OVERLAP: "overlapping memory",
+    Kind.DISTINCT: "two that are the same object",
     Kind.OVERLAP: "memory that does not overlap",
     Kind.REGION: "another region",
     Kind.GLOBAL_MISSING: "a global of that name",

@@ -20,6 +20,7 @@ from dyncomp.capture.guards.fact_kinds import (
     ArrayFacts,
     CodeFacts,
     CustomCheck,
+    Distinct,
     NoOverlap,
     SymCondition,
     TensorFacts,
@@ -327,6 +328,13 @@ def _lower_overlap(low: Lowering, guard: Guard) -> None:
     low.check("DISJOINT", 0, (registers, tuple(facts.mutated)), a=int(wanted))
 
 
+def _lower_distinct(low: Lowering, guard: Guard) -> None:
+    facts = guard.expected
+    if not isinstance(facts, Distinct):
+        raise GuardRefused("DISTINCT expects Distinct")
+    low.check("DISJOINT", 0, (tuple(low.read(source) for source in facts.objects), ()), a=2)
+
+
 def _lower_region(low: Lowering, guard: Guard) -> None:
     errors, outside = guard.expected
     low.check("REGION", 0, a=int(errors), b=int(outside))
@@ -399,6 +407,7 @@ _CHECKS: dict[str, Callable[[Lowering, Any], None]] = {
     "SYM": _lower_condition,
     "NO_OVERLAP": _lower_overlap,
     "OVERLAP": _lower_overlap,
+    "DISTINCT": _lower_distinct,
     "REGION": _lower_region,
     "SAME_OBJECT": _lower_same("SAME"),
     "NOT_SAME_OBJECT": _lower_same("NOT_SAME"),

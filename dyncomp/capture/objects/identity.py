@@ -9,7 +9,9 @@ import types
 from typing import Any
 
 from ..breaks import Break
-from ..guards.guard import Kind
+from ..guards.fact_kinds import Distinct
+from ..guards.guard import Guard, Kind
+from ..guards.source import Source
 from ..immutable.values import FrozenValue
 from ..values.array import ArrayValue
 from ..values.base import OpaqueValue, Tracer, Value
@@ -72,6 +74,44 @@ def _same_object(tracer: Tracer, a: Value, b: Value) -> bool:
     same = first is second
     tracer.guard(a.source, Kind.SAME_OBJECT if same else Kind.NOT_SAME_OBJECT, b.source)
     return same
+
+
+class DistinctObjects:
+    """Objects from outside that are told apart: by one guard for all of them, not one for each two."""
+
+    def __init__(self) -> None:
+        self._sources: dict[int, Source] = {}  # by the id of the object
+        self._asked: dict[int, tuple[Source, int]] = {}  # others, and how many there were when it was asked
+
+    def contains(self, tracer: Tracer, item: Value) -> bool:
+        """Whether ``item``, from outside, is one of them, guarded."""
+        key = self._key(item)
+        assert item.source is not None
+        known = self._sources.get(key)
+        if known is None:
+            self._asked.setdefault(key, (item.source, len(self._sources)))
+            return False
+        if known != item.source:
+            tracer.guard(item.source, Kind.SAME_OBJECT, known)
+        return True
+
+    def add(self, item: Value) -> None:
+        """Add what was found not to be one of them."""
+        key = self._key(item)
+        assert item.source is not None
+        self._asked.pop(key, None)
+        self._sources[key] = item.source
+
+    def guards(self) -> list[Guard]:
+        known = tuple(self._sources.values())
+        groups = [known, *((source, *known[:count]) for source, count in self._asked.values())]
+        return [Guard(None, Kind.DISTINCT, Distinct(group)) for group in groups if len(group) > 1]
+
+    def _key(self, item: Value) -> int:
+        found = _object_of(item)
+        if found is _UNKNOWN:
+            raise Break("unsupported-operation", f"identity of {item.describe()}")
+        return id(found)
 
 
 _UNKNOWN = object()

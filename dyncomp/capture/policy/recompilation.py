@@ -194,6 +194,7 @@ _ADVICE = {
     Kind.NUMPY_SCALAR: "{place} is of another type each time: convert it before the call",
     Kind.SYM: "the program branches on sizes or integers: use the same branch for all, or split the function",
     Kind.NO_OVERLAP: "arguments share memory in some calls: pass copies",
+    Kind.DISTINCT: "two of many objects are the same one in some calls: split the function",
     Kind.OVERLAP: "arguments share memory in some calls: pass copies",
     Kind.REGION: "calls come from regions that allow graph breaks and from others: take the breaks out",
 }

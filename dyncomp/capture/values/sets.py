@@ -17,7 +17,7 @@ from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import Source
 from ..objects.class_names import class_dict
-from ..objects.identity import identical
+from ..objects.identity import DistinctObjects, identical
 from .array import ArrayValue
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
@@ -26,7 +26,7 @@ from .obj import InstanceValue
 from .seq import TupleValue, refuse_large
 
 LARGEST_OUTSIDE = 256  # elements of a set from outside that guards compare
-_MOST_OBJECTS = 48  # in a set: which they are is asked of each two
+_FEW_OBJECTS = 16  # in a set: which they are is asked of each two
 _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
@@ -63,6 +63,7 @@ class SetValue(Value):
         self._seed = tuple(mirror) if mirror is not None else ()
         self.mutated = False
         self._symbolic = tuple(symbolic)  # what it was filled with, as long as only their number was asked
+        self._distinct: DistinctObjects | None = None  # those from outside, where there are many
         self._objects: list[Value] = []  # in a set that nothing else was put into; they are told by identity
         self.place = (tracer.frames[-1].raw_code, tracer.frames[-1].current) if tracer.frames else None
 
@@ -159,14 +160,26 @@ class SetValue(Value):
             return False
         if not is_told_by_identity(tracer, item):
             raise Break("unsupported-operation", f"{item.describe()} in a set of objects")
-        return any(identical(tracer, item, known) for known in self._objects)
+        if self._distinct is None and (len(self._objects) < _FEW_OBJECTS or item.source is None):
+            return any(identical(tracer, item, known) for known in self._objects)
+        if self._distinct is None:
+            self._distinct = DistinctObjects()
+            tracer.distinct.append(self._distinct)
+            for known in self._objects:
+                self._note_distinct(known)
+        if item.source is None:
+            return any(identical(tracer, item, known) for known in self._objects if known.source is None)
+        return self._distinct.contains(tracer, item)
 
     def _add_object(self, tracer: Tracer, item: Value) -> None:
-        if len(self._objects) >= _MOST_OBJECTS:
-            raise Break("unsupported-operation", "a set of many objects")
         if not self._has_object(tracer, item):
             tracer.note_mutation(self)
             self._objects.append(item)
+            self._note_distinct(item)
+
+    def _note_distinct(self, item: Value) -> None:
+        if self._distinct is not None and item.source is not None:
+            self._distinct.add(item)
 
     def _stays_symbolic(self, item: Value) -> bool:
         """Whether a set made here holds nothing but sizes so far: how many there are (whether shapes agree)

@@ -74,6 +74,7 @@ _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, to
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
 _CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
 _CONSTANT_TYPES += (*operators.OPERATORS, *operators.NAMESPACES)
+_STAND_INS_OF = f"{__package__}."  # the module names of stand-ins begin so
 _STAND_INS = {
     **attributes.STAND_INS,
     **checkpoints.STAND_INS,
@@ -201,7 +202,7 @@ class TorchFrontend:
         return _STAND_INS.get(fn) or optimizers.stand_in_for(fn) or scans.stand_in_for(fn)
 
     def unrolls(self, module: str) -> bool:
-        return module.partition(".")[0] == "torch"
+        return module.partition(".")[0] == "torch" or module.startswith(_STAND_INS_OF)
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()

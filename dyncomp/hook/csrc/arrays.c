@@ -3,6 +3,7 @@
 
 #define FREE_DIM (-1)
 #define FEW_ARRAYS 32
+#define FEW_OBJECTS 256
 #define FREE_STRIDE NPY_MIN_INTP
 
 /* -- NumPy arrays ------------------------------------------------------------------------- */
@@ -473,6 +474,37 @@ by_address(const void *a, const void *b)
 {
     uintptr_t first = ((const Extent *)a)->low, second = ((const Extent *)b)->low;
     return (first > second) - (first < second);
+}
+
+static int
+by_pointer(const void *a, const void *b)
+{
+    uintptr_t first = *(const uintptr_t *)a, second = *(const uintptr_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* spec: the registers of objects, no two of which may be the same, and an empty tuple */
+bool
+objects_distinct(PyObject *spec, PyObject **regs)
+{
+    PyObject *objects = PyTuple_GET_ITEM(spec, 0);
+    Py_ssize_t count = PyTuple_GET_SIZE(objects);
+    uintptr_t few[FEW_OBJECTS], *sorted = few;
+    if (count > FEW_OBJECTS && (sorted = PyMem_Malloc((size_t)count * sizeof(uintptr_t))) == NULL) {
+        return false;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        sorted[k] = (uintptr_t)regs[PyLong_AsLong(PyTuple_GET_ITEM(objects, k))];
+    }
+    qsort(sorted, (size_t)count, sizeof(uintptr_t), by_pointer);
+    bool distinct = true;
+    for (Py_ssize_t k = 1; k < count && distinct; k++) {
+        distinct = sorted[k] != sorted[k - 1];
+    }
+    if (sorted != few) {
+        PyMem_Free(sorted);
+    }
+    return distinct;
 }
 
 /* spec: the registers of arrays, and numbers of those that must share no memory with any other */

@@ -54,6 +54,7 @@ void *tensor_facts_new(PyObject *spec);
 bool tensor_matches(const void *facts, PyObject *value);
 PyObject *tensor_view_set(PyObject *module, PyObject *args);
 bool arrays_disjoint(PyObject *spec, PyObject **regs);
+bool objects_distinct(PyObject *spec, PyObject **regs);
 bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
 PyObject *regions_setup(void);
 bool breaks_are_errors(bool outside);

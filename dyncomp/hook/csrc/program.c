@@ -268,7 +268,8 @@ guard_check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
     case OP_SYMBOL: return symbol_value(regs[i->reg], i->b & 15, i->b >> 4, &symbols[i->a]);
     case OP_GLOBAL_MISSING: return global_missing(env, i->obj);
     case OP_CONDITION: return condition_holds(i->aux, symbols);
-    case OP_DISJOINT: return arrays_disjoint(i->obj, regs) == (i->a != 0);
+    case OP_DISJOINT: /* 0, 1: of arrays, which share memory or do not; 2: of any objects */
+        return i->a == 2 ? objects_distinct(i->obj, regs) : arrays_disjoint(i->obj, regs) == (i->a != 0);
     case OP_ERRSTATE: return errstate_read() == i->a;
     case OP_CLASS: return class_is(i->obj, &i->version);
     case OP_DICT: return dict_is(i->obj, &i->version);

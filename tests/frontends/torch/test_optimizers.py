@@ -290,3 +290,26 @@ def test_whole_steps(f, case):
     assert stats["internal_errors"] == 0 and stats["fallbacks"] == 0
     # the first call makes the state, in plain Python, or finds no gradients
     assert stats["graphs"] == 1 + (case == "sgd") and stats["breaks"] == {}
+
+
+def test_whole_step_of_many_parameters():
+    """Loops over parameters and the set that ``parameters()`` keeps of them: one graph, shared ones too."""
+    runs = []
+    dyncomp.reset()
+    for call in (whole_step, dyncomp.compile(whole_step)):
+        torch.manual_seed(5)
+        net = nn.Sequential(*[nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(30)])
+        net[7][0].weight = net[3][0].weight
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+        x, y = torch.randn(4, 3), torch.randn(4, 3)
+        results = [call(net, optimizer, x, y) for _ in range(4)]
+        runs.append((results, net.state_dict(), [p.grad for p in net.parameters()]))
+    for first, second in zip(*runs):
+        equal(first, second, 1e-4)
+    stats = dyncomp.stats()
+    assert stats["internal_errors"] == 0 and stats["fallbacks"] == 0
+    assert stats["graphs"] == 1 and stats["breaks"] == {}
+    net[9][0].weight = net[3][0].weight  # those that were told apart are not any more
+    before = [p.detach().clone() for p in net.parameters()]
+    compiled = dyncomp.compile(lambda x: sum(p.sum() for p in net.parameters()) + x.sum())
+    assert torch.allclose(compiled(x), sum(p.sum() for p in before) + x.sum(), 1e-5)
