@@ -131,6 +131,7 @@ class Frame:
     trips: dict[int, int] = field(default_factory=dict)
     unrolled: set[int] = field(default_factory=set)  # headers of loops that are unrolled beyond the limit
     layers: set[int] = field(default_factory=set)  # headers of loops over things that are called
+    parameters: set[int] = field(default_factory=set)  # those of them that are over tensors from outside
     # headers of loops over steps that work on tensors: their number, and the nodes before the first
     steps: dict[int, tuple[int, int]] = field(default_factory=dict)
     idle: dict[int, int] = field(default_factory=dict)  # of loops that may be idle: nodes of the graph before

@@ -15,7 +15,7 @@ from .control.exceptions import refuse_while_handling
 from .environment.regions import is_captured_whole
 from .frames import Frame
 from .lifetimes.loop_variables import kept_problem
-from .loops.idle_loops import LAYERS, goes_on_idle, unrolls_library
+from .loops.idle_loops import LAYERS, MOST_LAYERS, goes_on_idle, unrolls_library
 from .loops.scalar_loop_gates import is_native_loop
 from .values.base import Tracer, Value
 
@@ -238,7 +238,7 @@ def _most_nodes(tracer: Tracer, frame: Frame) -> int:
     if limit is None or tracer.config.is_trusted(frame.globals[0].get("__name__", "")):
         limit = tracer.config.options.unroll_ops
     if tracer.has_layers:
-        return LAYERS * LAYERS * limit
+        return MOST_LAYERS * limit
     # a few trips over tensors, whose calls cost some microseconds each: layers found by their number
     return LAYERS * limit if tracer.works_on_tensors() else limit
 
@@ -247,8 +247,9 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     """Whether ``target`` heads a ``for`` loop that was found short enough though it exceeds the usual limit
     (see ``handlers.jump``): its body cannot be made a function of its own."""
     loop = frame.info.loop_at(target)
+    options = tracer.config.options
     if target in frame.layers:
-        few = trips <= LAYERS * tracer.config.options.unroll_limit
+        few = trips <= LAYERS * (options.unroll_ops if target in frame.parameters else options.unroll_limit)
         return few and len(tracer.builder.nodes) <= _most_nodes(tracer, frame)
     if goes_on_idle(tracer, frame, target, trips):
         return True

@@ -310,11 +310,24 @@ def is_dynamic(tracer: Tracer, obj: object, source: Source) -> bool:
         return True
     if isinstance(source, LocalSource) and tracer.config.described_argument(tracer.code, source.local):
         return True
+    if type(obj) is float and any(f.varies(_names_of(source)) for f in tracer.config.frontends):
+        return True
     state = tracer.config.state_of(tracer.code)
     key = (source.expr(), type(obj))
     if state.seen.setdefault(key, obj) != obj:
         state.dynamic.add(key)
     return key in state.dynamic
+
+
+def _names_of(source: Source) -> list[str]:
+    """The attributes and keys that lead to what is found at ``source``, the last one first."""
+    found: list[str] = []
+    each: Source | None = source
+    while each is not None:
+        name = getattr(each, "key", None) if isinstance(each, ItemSource) else getattr(each, "attr", None)
+        found += [name] if isinstance(name, str) else []
+        each = each.parent
+    return found
 
 
 def _is_attribute(source: Source) -> bool:

@@ -590,6 +590,11 @@ class Frontend(Protocol):
         """Whether loops in a module of the library, over arrays of the program, are unrolled though long."""
         ...
 
+    def varies(self, names: Sequence[str]) -> bool:
+        """Whether a float changes from call to call, as a rule. ``names``: the attributes and keys that lead
+        to it, the last one first."""
+        ...
+
     def state_guard(self) -> StateGuard | None:
         """The state that all captured code with this library's arrays relies upon."""
         ...
@@ -636,6 +641,9 @@ class WithoutDerivatives:
         return ()
 
     def unrolls(self, module: str) -> bool:
+        return False
+
+    def varies(self, names: Sequence[str]) -> bool:
         return False
 
     def records(self, setting: tuple[str, str, Any]) -> bool:

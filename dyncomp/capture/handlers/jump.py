@@ -19,6 +19,7 @@ from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
 from ..values.mapping import DictIterator
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
+from ..values.seq import TupleValue
 from .registry import handles
 
 
@@ -93,20 +94,28 @@ def for_iter(tracer: Tracer, frame: Frame, target: int) -> None:
 
 def _note_layer(tracer: Tracer, frame: Frame, item: Any) -> None:
     """An item of an iterator that does not tell how many there are: layers of a network, as long as each can
-    be called, or parameters of one."""
+    be called, or parameters of one, with their names, or of several beside each other."""
     loop = frame.info.loop_at(frame.current)
     if loop is None:
         return
-    trips = frame.trips.get(loop.header, 0)
     known = tracer.realize(item)
+    parts = (
+        [known] if not isinstance(known, TupleValue) else [p for p in known.children() if p.pytype is not str]
+    )
+    has_parameters = bool(parts) and all(_is_parameter(tracer, part) for part in parts)
     is_layer = any("__call__" in class_dict(cls) for cls in known.pytype.__mro__)
-    if isinstance(known, ArrayValue) and known.ref.frontend != "numpy":
-        is_layer |= known.source is not None
-    if is_layer and (not trips or loop.header in frame.layers):
-        frame.layers.add(loop.header)
-        tracer.has_layers = True
-    else:
-        frame.layers.discard(loop.header)
+    for headers, holds in ((frame.layers, is_layer or has_parameters), (frame.parameters, has_parameters)):
+        if holds and (not frame.trips.get(loop.header) or loop.header in headers):
+            headers.add(loop.header)
+        else:
+            headers.discard(loop.header)
+    tracer.has_layers |= loop.header in frame.layers
+
+
+def _is_parameter(tracer: Tracer, item: Any) -> bool:
+    """Whether an item is a tensor from outside."""
+    known = tracer.realize(item)
+    return isinstance(known, ArrayValue) and known.ref.frontend != "numpy" and known.source is not None
 
 
 def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 # How many times longer a loop over things that are called, or an idle one, may be than others.
 LAYERS = 8
+MOST_LAYERS = 2 * LAYERS * LAYERS  # times options.unroll_ops: nodes, an optimizer's of each parameter too
 
 
 def unrolls_library(tracer: Tracer, frame: Frame, trips: int) -> bool:
     """Whether a loop is an array library's own, over arrays of the program: parameters of a network."""
     most = tracer.config.options.unroll_ops
-    if trips > LAYERS * most or len(tracer.builder.nodes) > LAYERS * LAYERS * most:
+    if trips > LAYERS * most or len(tracer.builder.nodes) > MOST_LAYERS * most:
         return False
     module = str(frame.globals[0].get("__name__", ""))
     return any(frontend.unrolls(module) for frontend in tracer.config.frontends)

@@ -204,6 +204,10 @@ class TorchFrontend:
     def unrolls(self, module: str) -> bool:
         return module.partition(".")[0] == "torch" or module.startswith(_STAND_INS_OF)
 
+    def varies(self, names: Sequence[str]) -> bool:
+        """Learning rates, which schedules set."""
+        return tuple(names[:2]) == ("lr", "param_groups")
+
     def state_guard(self) -> StateGuard:
         now = state.read_state()
         return StateGuard(state.holds, now, state.describe_state(now))
