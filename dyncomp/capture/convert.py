@@ -23,6 +23,7 @@ from ..spans import span
 from . import handlers, machine
 from .arrays.overlaps import refuse_overlaps
 from .breaks import Break, BreakRecord, Skip
+from .calls.folding import guards_of_unknown_results
 from .control import generators
 from .decisions import Decisions, Restart
 from .entries.call_names import name_of_call
@@ -435,6 +436,7 @@ def _guard_program(tracer: Tracer, function: types.FunctionType, args: tuple[Any
         where = tracer.env.origins.get(recorded.key)
         guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale), where))
     guards += [guard for objects in tracer.distinct for guard in objects.guards()]
+    guards += guards_of_unknown_results(tracer)
     if "numpy-errstate" in tracer.tx.assumptions:
         mask = _hook.errstate()
         if mask is not None:

@@ -27,6 +27,8 @@ class Decisions:
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
+    # calls of cached functions that broke the graph as their caches hold no result so far
+    unknown_results: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
     recorded: bool = False  # arrays, in a block of captured code (`Frontend.records`)
     device: Device | None = None  # of the arrays that come after numbers on the CPU

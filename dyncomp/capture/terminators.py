@@ -122,6 +122,8 @@ def _can_be_resumed(caller: Frame, callee: Frame) -> bool:
 
 def _remember_refusals(tracer: Tracer, reason: str) -> None:
     """For the captures of the functions around the break, which would find the same."""
+    if tracer.decisions.unknown_results:
+        return  # they may be known then
     for caller, callee in zip(tracer.frames, tracer.frames[1:]):
         if not _can_be_resumed(caller, callee):
             tracer.config.refused_calls.note(

@@ -121,3 +121,40 @@ def test_cached_function_that_reads_what_the_frame_has_written(program, dynamic)
     compiled = dyncomp.compile(program, backend="eager", dynamic=dynamic)
     for n in (4, 4, 2, 6):
         np.testing.assert_equal(compiled(np.ones(3), n), program(np.ones(3), n))
+
+
+@functools.lru_cache
+def said_once(text):
+    LOG.append(len(LOG))
+
+
+def chosen():
+    """A break in here cannot be resumed in the caller, which holds the result in an expression."""
+    for _ in range(1):
+        with np.errstate():
+            said_once("a notice")
+    return 2.0
+
+
+def says_once(x):
+    return np.sin(x) * chosen() + np.cos(x)
+
+
+def test_no_break_once_the_cache_holds_the_result():
+    """As ``warning_once`` of a logger: the first call breaks the graph, later ones do not."""
+    dyncomp.reset()
+    said_once.cache_clear()
+    LOG.clear()
+    x, compiled = np.arange(3.0), dyncomp.compile(says_once, backend="eager")
+    for call in range(6):
+        if call == 4:
+            said_once.cache_clear()
+        np.testing.assert_array_equal(compiled(x), np.sin(x) * 2 + np.cos(x))
+        assert LOG == [0, 1][: 1 + (call >= 4)]
+        if call == 1:
+            breaks = dyncomp.stats()["breaks"]
+    info = said_once.cache_info()
+    assert (info.hits, info.misses) == (1, 1)  # since it was cleared
+    assert dyncomp.stats()["breaks"] == breaks
+    report = dyncomp.explain(says_once, backend="eager")(x)
+    assert report.breaks == [] and report.skipped == []

@@ -13,8 +13,9 @@ from typing import Any
 
 from ...signals import is_from_handler
 from ..breaks import Break
-from ..guards.guard import Kind
-from ..guards.source import GlobalSource, ItemSource, ModuleDictSource
+from ..guards.fact_kinds import CustomCheck
+from ..guards.guard import Guard, Kind
+from ..guards.source import ConstSource, GlobalSource, ItemSource, ModuleDictSource
 from ..values.base import Tracer, Value
 from ..values.mapping import DictValue
 from ..values.number import (
@@ -30,7 +31,7 @@ from ..values.number import (
 from ..values.obj import InstanceValue
 from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
 from ..values.sets import SetValue
-from .known_results import HeldResult, known_result
+from .known_results import NOTHING, HeldResult, known_result, lacks_result
 
 _TEXTS = (str, bytes)
 _FOLDED: frozenset[Any] = frozenset(
@@ -83,7 +84,8 @@ _EXPECTED = (bool, int, str, type(None))
 def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """The result that the cache holds, or else by following the function behind it, if that gives a constant
     and changes nothing.
-    Compiled code asks the cache too, and goes on where it says the same."""
+    Compiled code asks the cache too, and goes on where it says the same. Where the graph breaks as the cache
+    holds nothing, as at the first call of ``logger.warning_once``, that is so until it does."""
     refusal = Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
     tracer.take_direct()
     if not all(map(_is_steady, (*args, *kwargs.values()))) or not all(map(str.isidentifier, kwargs)):
@@ -97,6 +99,8 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
         asked = HeldResult(obj) if only_held else obj
         tracer.expected_calls.append((asked, constants, keywords, held))
         return ConstValue(held)
+    if held is NOTHING:
+        tracer.decisions.unknown_results.append((obj, constants, keywords))
     if only_held or not all(v.is_const for v in kwargs.values()):
         raise refusal
     before = _changes(tracer)
@@ -109,7 +113,21 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
     if not (before == _changes(tracer) and result.is_const and type(result.const) in _EXPECTED):
         raise refusal
     tracer.expected_calls.append((obj, constants, keywords, result.const))
+    if held is NOTHING:
+        tracer.decisions.unknown_results.pop()
     return result
+
+
+def guards_of_unknown_results(tracer: Tracer) -> list[Guard]:
+    """That caches still hold nothing for the calls at which the graph broke for that reason."""
+    return [
+        Guard(
+            ConstSource(function, function.__name__),
+            Kind.CUSTOM_ARRAY,
+            CustomCheck(lacks_result, (args, kwargs), f"the cache of {function.__name__} holds no result"),
+        )
+        for function, args, kwargs in tracer.decisions.unknown_results
+    ]
 
 
 def _is_steady(value: Value) -> bool:

@@ -26,6 +26,11 @@ def known_result(cached: object, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return NOTHING
 
 
+def lacks_result(cached: object, call: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
+    """Whether the cache is known to hold nothing for these arguments."""
+    return known_result(cached, *call) is NOTHING
+
+
 class HeldResult:
     """A cached function that is only asked for what its cache holds."""
 
