@@ -214,7 +214,7 @@ def why_not_inlined(tracer: Tracer, callee: Frame) -> str | None:
     if tracer.breaks_are_errors:
         return None
     found: str | None = tracer.config.refused_calls.reason(
-        caller.raw_code, caller.current, callee.raw_code, callee.arguments
+        caller.raw_code, caller.current, tracer.frames[0].start, callee.raw_code, callee.arguments
     )
     return found
 

@@ -126,8 +126,9 @@ def _remember_refusals(tracer: Tracer, reason: str) -> None:
         return  # they may be known then
     for caller, callee in zip(tracer.frames, tracer.frames[1:]):
         if not _can_be_resumed(caller, callee):
+            start = tracer.frames[0].start
             tracer.config.refused_calls.note(
-                caller.raw_code, caller.current, callee.raw_code, callee.arguments, reason
+                caller.raw_code, caller.current, start, callee.raw_code, callee.arguments, reason
             )
 
 

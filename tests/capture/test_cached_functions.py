@@ -150,7 +150,7 @@ def test_no_break_once_the_cache_holds_the_result():
         if call == 4:
             said_once.cache_clear()
         np.testing.assert_array_equal(compiled(x), np.sin(x) * 2 + np.cos(x))
-        assert LOG == [0, 1][: 1 + (call >= 4)]
+        assert [0, 1][: 1 + (call >= 4)] == LOG
         if call == 1:
             breaks = dyncomp.stats()["breaks"]
     info = said_once.cache_info()

@@ -83,14 +83,15 @@ def test_a_refusal_is_believed_a_few_times_only():
 
     calls = not_inlined.RefusedCalls()
     caller, callee, args = outer.__code__, helper.__code__, (ConstValue(None),)
-    calls.note(caller, 3, callee, args, "why")
-    assert calls.reason(caller, 4, callee, args) is None
-    assert calls.reason(caller, 3, callee, (ConstValue(True),)) is None
-    believed = [calls.reason(caller, 3, callee, args) for _ in range(20)]
+    calls.note(caller, 3, 0, callee, args, "why")
+    assert calls.reason(caller, 4, 0, callee, args) is None
+    assert calls.reason(caller, 3, 0, callee, (ConstValue(True),)) is None
+    believed = [calls.reason(caller, 3, 0, callee, args) for _ in range(20)]
     assert believed[0] == "why"
     assert believed[-1] is None
-    calls.note(caller, 3, callee, args, "again")
-    assert calls.reason(caller, 3, callee, args) == "again"
+    calls.note(caller, 3, 0, callee, args, "again")
+    assert calls.reason(caller, 3, 0, callee, args) == "again"
+    assert calls.reason(caller, 3, 8, callee, args) is None  # what follows a break
 
 
 def test_an_error_tells_of_the_break_itself():

@@ -32,24 +32,31 @@ class _Refusal:
 
 
 class RefusedCalls:
-    """Why calls were not inlined, by the caller's code and the instruction that calls."""
+    """Why calls were not inlined, by the caller's code, the instruction that calls, and the one at which the
+    capture began: what follows a break has other values than what is captured from the start."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], list[_Refusal]] = {}
+        self._known: dict[tuple[int, int, int], list[_Refusal]] = {}
 
     def note(
-        self, caller: types.CodeType, at: int, callee: types.CodeType, args: tuple[Value, ...], reason: str
+        self,
+        caller: types.CodeType,
+        at: int,
+        start: int,
+        callee: types.CodeType,
+        args: tuple[Value, ...],
+        reason: str,
     ) -> None:
         kinds = _kinds(args)
-        known = self._known.setdefault((id(caller), at), [])
+        known = self._known.setdefault((id(caller), at, start), [])
         if not any(item.callee is callee and item.kinds == kinds for item in known):
             known.append(_Refusal(caller, callee, kinds, reason))
 
     def reason(
-        self, caller: types.CodeType, at: int, callee: types.CodeType, args: tuple[Value, ...]
+        self, caller: types.CodeType, at: int, start: int, callee: types.CodeType, args: tuple[Value, ...]
     ) -> str | None:
         """Why the call is not to be inlined, ``None`` where nothing is known against it."""
-        known = self._known.get((id(caller), at))
+        known = self._known.get((id(caller), at, start))
         if known is None:
             return None
         kinds = _kinds(args)
