@@ -310,7 +310,7 @@ def is_dynamic(tracer: Tracer, obj: object, source: Source) -> bool:
         return True
     if isinstance(source, LocalSource) and tracer.config.described_argument(tracer.code, source.local):
         return True
-    if type(obj) is float and any(f.varies(_names_of(source)) for f in tracer.config.frontends):
+    if type(obj) in (int, float) and any(f.varies(_names_of(source)) for f in tracer.config.frontends):
         return True
     state = tracer.config.state_of(tracer.code)
     key = (source.expr(), type(obj))

@@ -591,7 +591,7 @@ class Frontend(Protocol):
         ...
 
     def varies(self, names: Sequence[str]) -> bool:
-        """Whether a float changes from call to call, as a rule. ``names``: the attributes and keys that lead
+        """Whether a number changes from call to call, as a rule. ``names``: the attributes and keys that lead
         to it, the last one first."""
         ...
 

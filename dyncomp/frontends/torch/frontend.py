@@ -205,8 +205,8 @@ class TorchFrontend:
         return module.partition(".")[0] == "torch" or module.startswith(_STAND_INS_OF)
 
     def varies(self, names: Sequence[str]) -> bool:
-        """Learning rates, which schedules set."""
-        return tuple(names[:2]) == ("lr", "param_groups")
+        """Learning rates, which schedules set, and the schedules' own counters."""
+        return tuple(names[:2]) == ("lr", "param_groups") or names[:1] in (["last_epoch"], ["_step_count"])
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()

@@ -333,3 +333,26 @@ def test_loops_of_the_program_over_many_parameters():
     equal(runs[0], runs[1], 1e-5)
     stats = dyncomp.stats()
     assert stats["graphs"] == 1 and stats["breaks"] == {} and stats["internal_errors"] == 0
+
+
+def test_a_schedule_in_the_step():
+    """Rates and counters of schedules are passed: no call is compiled again but that which finds the state."""
+    runs = []
+    dyncomp.reset()
+
+    def step(net, optimizer, schedule, x, y):
+        results = whole_step(net, optimizer, x, y)
+        schedule.step()
+        return *results, schedule.get_last_lr()
+
+    for call in (step, dyncomp.compile(step)):
+        torch.manual_seed(5)
+        net, optimizer = make(*CASES["adamw"])
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
+        x, y = torch.randn(4, 5), torch.randn(4, 3)
+        results = [call(net, optimizer, schedule, x, y) for _ in range(8)]
+        runs.append((results, net.state_dict(), schedule.state_dict()["last_epoch"]))
+    for first, second in zip(*runs):
+        equal(first, second, 1e-4)
+    stats = dyncomp.stats()
+    assert stats["graphs"] <= 2 and stats["breaks"] == {} and stats["internal_errors"] == 0
