@@ -336,7 +336,7 @@ def test_loops_of_the_program_over_many_parameters():
 
 
 def test_a_schedule_in_the_step():
-    """Rates and counters of schedules are passed: no call is compiled again but that which finds the state."""
+    """Rates and counters of schedules are passed: what changes at each call is compiled once."""
     runs = []
     dyncomp.reset()
 
