@@ -187,6 +187,8 @@ def setxor1d(tx: TraceContext, ar1: object, ar2: object, assume_unique: bool = F
 
 @TABLE.function("union1d")
 def union1d(tx: TraceContext, ar1: object, ar2: object) -> ArrayRef:
+    if not (isinstance(ar1, ArrayRef) and isinstance(ar2, ArrayRef)):
+        raise Unsupported("numpy.union1d of a number, which takes the type of the array")
     first, second = as_ref(tx, ar1), as_ref(tx, ar2)
     return _of_sets(tx, "union1d", first, second, _common(first, second))
 

@@ -266,7 +266,8 @@ def _extreme(op: str, better: str) -> Emit:
         if x.dtype != dtypes.float16:
             return emit(tx, op, x, y)
         missing = emit(tx, "isnan", x if first_missing else y)
-        return emit(tx, "where", emit(tx, "logical_or", emit(tx, better, x, y), missing), x, y)
+        chosen = emit(tx, "where", emit(tx, "logical_or", emit(tx, better, x, y), missing), x, y)
+        return in_memory_as(tx, chosen, x, y)
 
     return run
 

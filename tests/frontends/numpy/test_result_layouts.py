@@ -50,3 +50,20 @@ def test_arrays_of_the_common_shape_are_given_as_they_are() -> None:
         found = compiled(x, y, z)
         assert found[0] is x and found[1] is y
         assert found[2].shape == (size,) and np.shares_memory(found[2], z)
+
+
+def halves_of_extremes(x, y):
+    return np.fmin(x, np.float16(2)), np.fmax(x, y), np.fmin.outer(x, y), np.maximum(x, np.float16(2))
+
+
+def union_with_a_number(x, y):
+    return np.union1d(x, 2.5), np.union1d(x, y)
+
+
+@pytest.mark.parametrize("function", [halves_of_extremes, union_with_a_number])
+def test_types_and_layouts(function):
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3).astype(np.float16))
+    y = np.ascontiguousarray(x[::-1])
+    for found, expected in zip(dyncomp.compile(function)(x, y), function(x, y), strict=True):
+        assert (found.dtype, found.strides) == (expected.dtype, expected.strides)
+        np.testing.assert_array_equal(found, expected)
