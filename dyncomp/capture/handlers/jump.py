@@ -94,15 +94,14 @@ def for_iter(tracer: Tracer, frame: Frame, target: int) -> None:
 
 def _note_layer(tracer: Tracer, frame: Frame, item: Any) -> None:
     """An item of an iterator that does not tell how many there are: layers of a network, as long as each can
-    be called, or parameters of one, with their names, or of several beside each other."""
+    be called, or parameters of one, with their names, or with other tensors beside each."""
     loop = frame.info.loop_at(frame.current)
     if loop is None:
         return
     known = tracer.realize(item)
-    parts = (
-        [known] if not isinstance(known, TupleValue) else [p for p in known.children() if p.pytype is not str]
-    )
-    has_parameters = bool(parts) and all(_is_parameter(tracer, part) for part in parts)
+    parts = known.children() if isinstance(known, TupleValue) else (known,)
+    given = [tracer.realize(part) for part in parts if part.pytype is not str]
+    has_parameters = all(map(_is_tensor, given)) and any(part.source is not None for part in given)
     is_layer = any("__call__" in class_dict(cls) for cls in known.pytype.__mro__)
     for headers, holds in ((frame.layers, is_layer or has_parameters), (frame.parameters, has_parameters)):
         if holds and (not frame.trips.get(loop.header) or loop.header in headers):
@@ -112,10 +111,8 @@ def _note_layer(tracer: Tracer, frame: Frame, item: Any) -> None:
     tracer.has_layers |= loop.header in frame.layers
 
 
-def _is_parameter(tracer: Tracer, item: Any) -> bool:
-    """Whether an item is a tensor from outside."""
-    known = tracer.realize(item)
-    return isinstance(known, ArrayValue) and known.ref.frontend != "numpy" and known.source is not None
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, ArrayValue) and value.ref.frontend != "numpy"
 
 
 def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
