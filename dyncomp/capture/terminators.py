@@ -258,6 +258,6 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
         return True
     if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
-    limit = 4 * tracer.config.options.unroll_ops
+    limit = 4 * options.unroll_ops
     short = target in frame.unrolled or trips * len(loop.body) <= limit
     return short and len(tracer.builder.nodes) <= max(limit, _most_nodes(tracer, frame))

@@ -310,7 +310,8 @@ def is_dynamic(tracer: Tracer, obj: object, source: Source) -> bool:
         return True
     if isinstance(source, LocalSource) and tracer.config.described_argument(tracer.code, source.local):
         return True
-    if type(obj) in (int, float) and any(f.varies(_names_of(source)) for f in tracer.config.frontends):
+    names = _names_of(source) if type(obj) in (int, float) else []
+    if names and any(frontend.varies(names) for frontend in tracer.config.frontends):
         return True
     state = tracer.config.state_of(tracer.code)
     key = (source.expr(), type(obj))

@@ -67,26 +67,30 @@ class StagedGraph:
         self.definitions: list[list[_Definition]] | None = None
         self.variants: list[list[_Variant]] = [[] for _ in self.stages]
         self.run: Callable[..., Any] | None = None  # written anew when there is another variant
-        self.stored: StoredStages | None = None
-        self.read: set[int] = set()  # the stages whose stored forms are among the variants
+        self.stored = stored
+        self._have_read: set[int] = set()  # the stages whose stored forms are among the variants
         # the sizes of the first stage are those of the capture, whose guards hold for it
         first = self.stages[0]
         needed = first.graph.nodes or first.given or len(self.stages) == 1
-        if stored is not None:
-            self.keep_in(stored)
-            self._read(0)
+        self._read(0)
         if not self.variants[0]:
             call = compile_stage(first.graph, examples) if needed else _nothing
             self.variants[0].append(_Variant((), call))
 
     def keep_in(self, stored: StoredStages) -> None:
-        """Have the forms that are compiled from now on kept on disk."""
+        """Have the compiled forms kept on disk, those that there are and those to come. What lies there is
+        not this graph's."""
         self.stored = stored
+        self._have_read.update(range(len(self.stages)))
+        for number, variants in enumerate(self.variants):
+            for variant in variants:
+                stored.keep(number, variant.guards, variant.call)
 
     def _read(self, number: int) -> None:
         """Take the stored forms of a stage, once."""
-        if self.stored is not None and number not in self.read:
-            self.read.add(number)
+        if self.stored is not None and number not in self._have_read:
+            self._have_read.add(number)
+            self.run = None
             found = self.stored.read(number)[: MAX_VARIANTS - len(self.variants[number])]
             self.variants[number] += [_Variant(tuple(guards), call) for guards, call in found]
 
@@ -165,9 +169,7 @@ class StagedGraph:
             # forked while another thread compiled: nobody here will release the lock
             return self._interpreted(stage)
         with self.lock:
-            if self.stored is not None and number not in self.read:
-                self.run = None
-                self._read(number)
+            self._read(number)
             for variant in self.variants[number]:
                 if variant.serves(symbols):
                     return variant.call

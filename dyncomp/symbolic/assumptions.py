@@ -23,7 +23,7 @@ def in_words(guard: SymGuard, names: Mapping[str, str]) -> str:
     """A ``SymGuard`` as people write it, with the symbols called as ``names`` says: ``len(x) >= 2``."""
     sides: tuple[list[str], list[str]] = ([], [])
     for monomial, coefficient in guard.expr.terms:
-        body = "*".join(_atom_words(atom, names) for atom in monomial)
+        body = "*".join(renamed(atom, names) for atom in monomial)
         factor = abs(coefficient)
         sides[coefficient < 0].append(body if factor == 1 else f"{factor}*{body}")
     relation = guard.relation
@@ -38,7 +38,8 @@ def in_words(guard: SymGuard, names: Mapping[str, str]) -> str:
     return f"{' + '.join(left)} {relation} {' + '.join(right)}"
 
 
-def _atom_words(atom: object, names: Mapping[str, str]) -> str:
+def renamed(atom: object, names: Mapping[str, str]) -> str:
+    """A size, or a part of one, as text with the symbols called as ``names`` says."""
     text = re.sub(r"\bs\d+\b", lambda match: names.get(match[0], match[0]), str(atom))
     return re.sub(r"(?<!\w)\(([\w.\[\]]+)\)", r"\1", text)  # no parentheses around single things
 

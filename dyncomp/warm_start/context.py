@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ..capture.entries.config import CaptureConfig
 from ..capture.policy.fallback import Fallback
-from ..dataclass import dataclass
+from ..dataclass import dataclass, field
 from ..symbolic.integers import ShapeEnv
 
 
@@ -35,7 +35,7 @@ class Context:
     details: str
     made: Fallback | None = None
 
-    assumed: ShapeEnv | None = None
+    assumed: ShapeEnv = field(default_factory=ShapeEnv)
 
     def fallback(self, breaks_are_errors: bool, presumes: bool) -> Fallback:
         self.made = Fallback(self.config, self.code, breaks_are_errors, presumes=presumes)

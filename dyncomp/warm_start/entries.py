@@ -33,13 +33,14 @@ _TRIALS: dict[str, type[Trial]] = {"Trial": Trial, "BodyTrial": BodyTrial}
 class StoredRecord(EntryRecord):
     """The record of an entry from disk: what only ``explain`` looks at is read when it is asked for."""
 
+    stored_assumptions: ShapeEnv
+
     def __init__(self, name: str, loc: Loc, has_graph: bool, details: Callable[[], dict[str, Any]]) -> None:
         self._has_graph = has_graph
         self._details = details
         self.name = name
         self.loc = loc
         self.compiled = None
-        self.stored_assumptions = ShapeEnv()
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("graph", "source", "guards"):
@@ -172,7 +173,7 @@ def unpack(
     trial = _TRIALS[data["trial"]](config, code) if data["trial"] else None
     replacement = None if data["code"] is None else unpacker.value(data["code"])
     record.fallback = context.made
-    record.stored_assumptions = context.assumed or ShapeEnv()
+    record.stored_assumptions = context.assumed
     _learn(unpacker, data["seen"], config.state_of(code))
     entry = _hook.Entry(
         program,

@@ -42,12 +42,7 @@ def keep_stages(compiled: Compiled, parts: Parts) -> None:
     stages = compiled.artifact
     assert isinstance(stages, Stages) and stages.graph is not None
     graph = stages.graph
-    files = StageFiles(parts, stages, graph.graph, compiled.owner, compiled.num_threads)
-    graph.keep_in(files)
-    for number, variants in enumerate(graph.variants):
-        graph.read.add(number)  # what an earlier process may have left there is not this graph's
-        for variant in variants:
-            files.keep(number, variant.guards, variant.call)
+    graph.keep_in(StageFiles(parts, stages, graph.graph, compiled.owner, compiled.num_threads))
 
 
 class StageFiles:

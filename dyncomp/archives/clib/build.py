@@ -101,20 +101,9 @@ class _Build:
         if kept is None:
             self.keep_runtime(runtime.read_bytes())
         made = self.folder / "library.so"
-        self.start(
-            [
-                [
-                    *(
-                        *compiler,
-                        *LINK_FLAGS,
-                        f"-Wl,-soname,{library.name}",
-                        *map(str, objects),
-                        str(runtime),
-                    ),
-                    *("-o", str(made), *LIBRARIES),
-                ]
-            ]
-        )
+        inputs = [str(part) for part in (*objects, runtime)]
+        link = [*compiler, *LINK_FLAGS, f"-Wl,-soname,{library.name}", *inputs, "-o", str(made), *LIBRARIES]
+        self.start([link])
         # a program may have mapped the file that lies there
         draft = library.with_name(f".{library.name}.new")
         draft.write_bytes(made.read_bytes())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from ...symbolic.integers import Call, Dim
@@ -47,9 +46,3 @@ def condition_text(program: Iterable[int | str], relation: str, names: Mapping[s
             stack.append(f"(wide)({names[item]})")
     (value,) = stack
     return f"{value} {relation} 0"
-
-
-def words_of(value: Dim, called: Mapping[str, str]) -> str:
-    """A size for people. ``called``: what each symbol is called."""
-    text = re.sub(r"\bs\d+\b", lambda match: called.get(match[0], match[0]), str(value))
-    return re.sub(r"(?<!\w)\(([\w.\[\]]+)\)", r"\1", text)

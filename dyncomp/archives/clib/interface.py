@@ -25,8 +25,9 @@ from ...inductor.launch import (
     parts_of,
 )
 from ...inductor.schedule import Module
+from ...symbolic.assumptions import renamed
 from ..captured import WholeFunction
-from .expressions import condition_text, words_of
+from .expressions import condition_text
 
 _C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
 _C_TYPES |= {"float16": "uint16_t", "bfloat16": "uint16_t"}
@@ -410,5 +411,5 @@ def memory_of(whole: WholeFunction, value: Any) -> tuple[int, tuple[int, ...], t
 
 def called_shape(made: Interface, shape: Sequence[Any], sizes: Mapping[int, Any]) -> str:
     """A shape for people; ``sizes``: the expressions of the sizes that are known at the call."""
-    texts = [str(d) if isinstance(d, int) else words_of(sizes[d.index], made.called) for d in shape]
+    texts = [str(d) if isinstance(d, int) else renamed(sizes[d.index], made.called) for d in shape]
     return f"[{', '.join(texts)}]"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 _INCLUDE = re.compile(r'^[ \t]*#include "([^"]+)".*\n', re.M)
@@ -51,19 +51,9 @@ def _inlined(path: str, guards: set[str]) -> str:
         guards.add(guard[2])
 
     def include(match: re.Match[str]) -> str:
-        return _inlined(_normal(str(Path(path).parent / match[1])), guards)
+        return _inlined(posixpath.normpath(posixpath.join(posixpath.dirname(path), match[1])), guards)
 
     return f"/* {path} */\n{_INCLUDE.sub(include, text)}"
-
-
-def _normal(path: str) -> str:
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
 
 
 def _read(path: str) -> str:

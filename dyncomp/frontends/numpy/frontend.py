@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from types import FunctionType
@@ -10,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.ir import Node
-from ..base import ArrayFacts, ArrayRef, Called, Rule, TraceContext, WithoutDerivatives
+from ..base import ArrayFacts, ArrayRef, Rule, TraceContext, WithoutDerivatives
 from . import scipy_table
 from .data_dependent import selected
 from .masked_rules import dispatch, with_masked
@@ -121,16 +119,7 @@ class NumpyFrontend(WithoutDerivatives):
     def find_operator(self, name: str) -> Rule | None:
         return self.rules.operators.get(name)
 
-    def call_whole(
-        self,
-        tx: TraceContext,
-        called: Called,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        result: Any,
-        made: Sequence[Node],
-    ) -> Any:
-        return call_whole(tx, called, args, kwargs, result, made)
+    call_whole = staticmethod(call_whole)
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, (np.ndarray, np.generic))

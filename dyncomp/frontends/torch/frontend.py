@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from ...errors import Unsupported
-from ...graph.ir import Node
-from ..base import ArrayFacts, ArrayRef, Called, Rule, StateGuard, TraceContext
+from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
 from . import (
     attributes,
     autocast,
@@ -141,16 +140,7 @@ class TorchFrontend:
         rule = self.rules.operators.get(name)
         return None if rule is None else _wrapped(complex_numbers.operator_rule(rule, name), name)
 
-    def call_whole(
-        self,
-        tx: TraceContext,
-        called: Called,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        result: Any,
-        made: Sequence[Node],
-    ) -> Any:
-        return call_whole(tx, called, args, kwargs, result, made)
+    call_whole = staticmethod(call_whole)
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, torch.Tensor)

@@ -55,7 +55,6 @@ inline int spans_wanted() {
   return profiled | (span_is_watched() ? kRanged : 0);
 }
 
-
 /* Python's. spans_begin(limit), spans_take() -> ([(labels, thread, start, end, ((part, start, end), ...)), ...], dropped),
  * spans_end(); use_ranges(type or None, address of a function that says whether this thread is watched). */
 PyObject* spans_begin(PyObject*, PyObject* limit);
