@@ -19,7 +19,10 @@ import select
 import signal
 import sys
 import traceback
+import warnings
 from pathlib import Path
+
+import torch
 
 from .case import COLLECTIONS, Case, cases
 from .check import Verdict, check
@@ -34,6 +37,8 @@ def in_a_process(case: Case, backend: str, training: bool) -> Verdict:
     child = os.fork()
     if not child:
         os.close(reading)
+        warnings.simplefilter("ignore")
+        torch.set_num_threads(1)
         try:
             answer = json.dumps(dataclasses.asdict(check(case, backend, training)))
         except BaseException:  # noqa: BLE001  (told in the row)

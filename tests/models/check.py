@@ -8,7 +8,6 @@ import logging
 import math
 import random
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -209,8 +208,6 @@ def resized(value: Any, old: int, new: int) -> Any:
 
 def check(case: Case, backend: str = "inductor", training: bool = True) -> Verdict:
     """Compare a case's model with eager's. What the compiled model raises is a difference."""
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
     verdict = Verdict(case.name)
     try:
         torch.manual_seed(0)
