@@ -37,10 +37,11 @@ def identity(compiler: str, words: Sequence[str], cache: Folder | None) -> str:
         with suppress(OSError, UnicodeDecodeError), cache.below(FOLDER) as folder:
             says = read(folder, name).decode()
     if not says:
-        answers = [_answer([compiler, *words, question]) for question in ("--version", "-dumpmachine")]
+        version = _answer([compiler, *words, "--version"])
+        target = version and _answer([compiler, *words, "-dumpmachine"])  # what hangs is asked once
         # one that does not answer is known by its file alone
-        says = "\n".join(answers) if all(answers) else f"silent {age}"
-        if cache is not None and all(answers):
+        says = f"{version}\n{target}" if target else f"silent {age}"
+        if cache is not None and target:
             with suppress(OSError), cache.below(FOLDER, create=True) as folder:
                 write(folder, name, says.encode())
     return f"{place}\0{script}\0{says}"
