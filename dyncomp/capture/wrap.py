@@ -119,8 +119,11 @@ def _wrap(tracer: Tracer, obj: object, source: Source) -> Value:
         if type(obj) in frontend.array_types or frontend.accepts(type(obj)):
             return wrap_array(tracer, frontend, obj, source)
         if frontend.is_constant(obj):
-            tracer.guard(source, Kind.IS, obj)
-            return ConstValue(obj, source)
+            parts = frontend.parts_of_constant(obj)
+            tracer.guard(source, *((Kind.TYPE_IS, type(obj)) if parts else (Kind.IS, obj)))
+            for name in parts:
+                tracer.guard(AttrSource(source, name), Kind.EQUALS, getattr(obj, name))
+            return ConstValue(obj, source, by_value=bool(parts))
     return _wrap_by_class(tracer, obj, source)
 
 

@@ -613,6 +613,11 @@ class Frontend(Protocol):
         """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
         ...
 
+    def parts_of_constant(self, obj: object) -> tuple[str, ...]:
+        """The attributes, read without running Python code, that together are the value of a constant of
+        which the library makes another object each time (``tensor.device``); else empty."""
+        ...
+
 
 class WithoutDerivatives:
     """What a :class:`Frontend` answers whose library records no derivatives, and has no modes or modules."""
@@ -669,6 +674,9 @@ class WithoutDerivatives:
 
     def stored_member(self, obj: object, name: str) -> None:
         return None
+
+    def parts_of_constant(self, obj: object) -> tuple[()]:
+        return ()
 
     def module_behind(self, module: ModuleType) -> None:
         return None

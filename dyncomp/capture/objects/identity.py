@@ -17,13 +17,11 @@ from ..values.array import ArrayValue
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import BoundMethodValue, FunctionValue
 from ..values.mapping import DictValue
-from ..values.number import is_unique
+from ..values.number import ConstValue, is_unique
 from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
 from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
 
-# types of which equal objects may be several
-_MAY_BE_COPIES = (int, float, complex, str, bytes)
 # types of which two values may stand for one object
 _UNCERTAIN = (types.TracebackType, re.Pattern)
 # immutable types whose functions may give an object that is there already
@@ -59,7 +57,8 @@ def identical(tracer: Tracer, a: Value, b: Value) -> bool:
 def _identical_constants(tracer: Tracer, a: Value, b: Value) -> bool:
     """Constants are guarded by value: where equal ones may be several objects, pin which they are."""
     x, y = a.const, b.const
-    if type(x) is type(y) and type(x) in _MAY_BE_COPIES and (x is y or x == y) and not is_unique(x):
+    by_value = any(isinstance(value, ConstValue) and value.by_value for value in (a, b))
+    if by_value and type(x) is type(y) and (x is y or x == y) and not is_unique(x):
         for value in (a, b):
             if value.source is not None:
                 tracer.guard(value.source, Kind.IS, value.const)

@@ -37,9 +37,12 @@ def is_unique(obj: object) -> bool:
 class ConstValue(Value):
     """An immutable constant: number, string, ``None``, type, dtype, module constant…"""
 
-    def __init__(self, value: Any, source: Source | None = None) -> None:
+    def __init__(self, value: Any, source: Source | None = None, *, by_value: bool = False) -> None:
+        """``by_value``: the guards of ``source`` let pass other objects that equal ``value``; numbers and
+        texts have no other guards."""
         self.value = value
         self.source = source
+        self.by_value = by_value or type(value) in _GUARDED_BY_VALUE
 
     @property
     def pytype(self) -> type:
@@ -69,7 +72,7 @@ class ConstValue(Value):
 
     def _has_identity(self, source: Source) -> bool:
         """Whether guards let pass other objects that equal the constant, and programs may tell them apart."""
-        if type(self.value) not in _GUARDED_BY_VALUE or is_unique(self.value):
+        if not self.by_value or is_unique(self.value):
             return False
         return not isinstance(source.root(), ConstSource)
 

@@ -218,6 +218,9 @@ class TorchFrontend:
     def is_constant(self, obj: object) -> bool:
         return issubclass(type(obj), _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size
 
+    def parts_of_constant(self, obj: object) -> tuple[str, ...]:
+        return ("type", "index") if type(obj) is torch.device else ()
+
 
 def _wrapped(rule: Rule, name: str, function: Any = None) -> Rule:
     cast = autocast.under_autocast(rule, name, routine_in_modes, function)
