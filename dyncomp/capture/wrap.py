@@ -52,6 +52,7 @@ from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
 from .values.mapping import DefaultDictValue, DictValue, SizedValue
+from .values.mapping_proxy import MappingProxyValue
 from .values.namespace import LoadedModulesValue, ThreadLocalValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
@@ -91,6 +92,7 @@ _ITERATORS: tuple[type, ...] = (
     map,
     filter,
 )
+_KNOWN_AGAIN = (ArrayValue, ListValue, DictValue, SetValue, DequeValue, InstanceValue, MappingProxyValue)
 _MOST_TEXTS = 4
 _TEXTS = (str, bytes)
 
@@ -104,7 +106,7 @@ def wrap(tracer: Tracer, obj: object, source: Source) -> Value:
             tracer.guard(source, Kind.SAME_OBJECT, value.source)
         return value
     value = _wrap(tracer, obj, source)
-    if isinstance(value, (ArrayValue, ListValue, DictValue, SetValue, DequeValue, InstanceValue)):
+    if isinstance(value, _KNOWN_AGAIN):
         tracer.by_id[id(obj)] = (value, obj)
     return value
 
@@ -505,6 +507,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.CodeType: _wrap_same,
     **dict.fromkeys(KNOWN, _wrap_frozen),
     types.UnionType: _wrap_union,
+    types.MappingProxyType: MappingProxyValue.outside,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }
 

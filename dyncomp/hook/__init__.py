@@ -4,7 +4,7 @@ import os
 
 from . import _hook
 
-INTERFACE_VERSION = 11
+INTERFACE_VERSION = 12
 _found = getattr(_hook, "INTERFACE_VERSION", None)
 if _found != INTERFACE_VERSION:
     raise ImportError(

@@ -436,7 +436,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in hook/__init__.py too. */
-#define INTERFACE_VERSION 11
+#define INTERFACE_VERSION 12
 
 static int
 module_exec(PyObject *module)

@@ -27,6 +27,7 @@ _CLASSES: tuple[type, ...] = (
     *(source.GlobalsSource, source.ModuleSource, source.ModuleDictSource, source.AttrSource),
     *(source.TypeAttrSource, source.InstanceDictSource, source.ItemSource, source.DictKeySource),
     *(source.DictValueSource, source.TypeSource, source.CellContentsSource, source.ReferentSource),
+    source.MappingSource,
     *(launch.LaunchPlan, launch.SizeRef, launch.InputSlot, launch.SymbolSlot, launch.OutputSlot),
     *(
         launch.ArenaSlot,

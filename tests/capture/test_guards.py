@@ -7,6 +7,7 @@ import collections
 import enum
 import math
 import struct
+import types
 import weakref
 
 import numpy as np
@@ -35,6 +36,7 @@ from dyncomp.capture.guards.source import (
     InstanceDictSource,
     ItemSource,
     LocalSource,
+    MappingSource,
     ModuleDictSource,
     ModuleSource,
     ReferentSource,
@@ -397,6 +399,9 @@ def test_sources():
     assert value_of(CellContentsSource(ItemSource(AttrSource(X, "__closure__"), 0)), f) == 42
     assert value_of(ReferentSource(X), weakref.ref(f)) is f
     assert value_of(ReferentSource(X), f) is None
+    behind = {"a": 1}
+    assert value_of(MappingSource(X), types.MappingProxyType(behind)) is behind
+    assert value_of(MappingSource(X), behind) is None
     assert value_of(AttrSource(X, "__code__"), f) is f.__code__
     assert value_of(AttrSource(X, "__kwdefaults__"), f) == {"b": 2}
     assert value_of(AttrSource(X, "__globals__"), f) is globals()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import inspect
 import types
@@ -243,3 +244,75 @@ def test_a_union_made_anew_is_known_by_its_parts():
         assert compiled(x, int | np.ndarray).tolist() == [1, 1]
     assert dyncomp.stats()["recompiles"] == 0
     assert compiled(x, int | str).tolist() == [0, 0]
+
+
+def by_its_signature(function):
+    """As libraries look for an argument by name: the signature is made once, outside."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return function(*args, **kwargs) * bound.arguments["factor"]
+
+    return wrapper
+
+
+@by_its_signature
+def shifted(x, shift=1.0, *, factor=2.0):
+    return x + shift
+
+
+def test_a_signature_from_outside_binds():
+    compiled = dyncomp.compile(lambda x, **how: shifted(x, **how), backend="eager", fullgraph=True)
+    x = np.arange(3.0)
+    for _ in range(2):
+        assert compiled(x).tolist() == [2, 4, 6]
+        assert compiled(x, factor=3.0, shift=0.0).tolist() == [0, 3, 6]
+
+
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+def test_a_proxy_from_outside_shows_its_mapping(kind):
+    def program(x, proxy):
+        total = x
+        for name, value in proxy.items():
+            total = total + value if name != "left" else total
+        return total, proxy, proxy.get("c"), "a" in proxy
+
+    compiled = dyncomp.compile(program, backend="eager", fullgraph=True)
+    x = np.zeros(2)
+    entries = kind(a=1, left=7)
+    proxy = types.MappingProxyType(entries)
+    for change in ({}, {"a": 2}, {"c": np.ones(2)}, {"a": np.full(2, 5.0)}):
+        entries.update(change)
+        for _ in range(2):
+            found, expected = compiled(x, proxy), program(x, proxy)
+            assert repr(found) == repr(expected)
+            assert found[1] is proxy
+
+
+def test_a_proxy_and_a_write_to_its_mapping():
+    def program(x, proxy, entries):
+        before = proxy["a"]
+        entries["a"] = before + 1
+        return x + proxy["a"]
+
+    compiled = dyncomp.compile(program, backend="eager")
+    x, entries = np.zeros(2), {"a": 1}
+    for expected in (2, 3, 4):
+        assert compiled(x, types.MappingProxyType(entries), entries).tolist() == [expected] * 2
+        assert entries == {"a": expected}
+
+
+def test_the_namespace_of_a_class_is_not_such_a_mapping():
+    class Changing:
+        flag = 1
+
+    def program(x, proxy):
+        Changing.flag += 1
+        return x + proxy["flag"]
+
+    compiled = dyncomp.compile(program, backend="eager")
+    for expected in (2, 3, 4):
+        assert compiled(np.zeros(2), vars(Changing)).tolist() == [expected] * 2

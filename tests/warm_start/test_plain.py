@@ -28,6 +28,7 @@ from dyncomp.capture.guards.source import (
     GlobalSource,
     ItemSource,
     LocalSource,
+    MappingSource,
     ModuleDictSource,
     ReferentSource,
     TypeAttrSource,
@@ -72,6 +73,7 @@ SOURCES = [
     TypeAttrSource(TypeSource(X), "method"),
     CellContentsSource(ItemSource(AttrSource(X, "__closure__"), 0)),
     ReferentSource(AttrSource(X, "owner")),
+    MappingSource(AttrSource(X, "shown")),
     ItemSource(ModuleDictSource("math"), "pi"),
 ]
 

@@ -195,6 +195,7 @@ _LOADS: dict[type[src.Source], Callable[[Lowering, Any], tuple[str, int, int, An
     src.TypeSource: _step("TYPE"),
     src.CellContentsSource: _step("CELL_CONTENTS"),
     src.ReferentSource: _step("REFERENT"),
+    src.MappingSource: _step("MAPPING"),
 }
 
 

@@ -303,3 +303,14 @@ class ReferentSource(Source):
 
     def expr(self) -> str:
         return f"{self.base.expr()}()"
+
+
+@_hashed_once
+@dataclass(frozen=True)
+class MappingSource(Source):
+    """The mapping behind a ``types.MappingProxyType``."""
+
+    base: Source
+
+    def expr(self) -> str:
+        return f"gc.get_referents({self.base.expr()})[0]"

@@ -17,6 +17,7 @@ from ..values.array import ArrayValue
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import BoundMethodValue, FunctionValue
 from ..values.mapping import DictValue
+from ..values.mapping_proxy import MappingProxyValue
 from ..values.number import ConstValue, is_unique
 from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
@@ -120,7 +121,7 @@ def _object_of(value: Value) -> Any:
     """The object that a value from outside stands for."""
     if isinstance(value, FunctionValue):
         return value.function
-    if isinstance(value, (InstanceValue, OpaqueValue, PartialValue)):
+    if isinstance(value, (InstanceValue, MappingProxyValue, OpaqueValue, PartialValue)):
         return value.obj
     if isinstance(value, (ListValue, DictValue)) and value.obj is not None:
         return value.obj

@@ -11,6 +11,7 @@ then runs instead from the start (``except``), so that exceptions are exactly th
 from __future__ import annotations
 
 import builtins
+import gc
 import inspect
 import keyword
 import re
@@ -42,6 +43,7 @@ from ..guards.source import (
     InstanceDictSource,
     ItemSource,
     LocalSource,
+    MappingSource,
     ModuleDictSource,
     ModuleSource,
     ReferentSource,
@@ -473,6 +475,8 @@ class Codegen:
             return f"{base}.cell_contents"
         if isinstance(source, ReferentSource):
             return f"{base}()"
+        if isinstance(source, MappingSource):
+            return f"{self.constant(gc.get_referents)}({base})[0]"
         if isinstance(source, (DictKeySource, DictValueSource)):
             which = "" if isinstance(source, DictKeySource) else ".values()"
             return f"{self._listed(f'{base}{which}')}[{source.index}]"

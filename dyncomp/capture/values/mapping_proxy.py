@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import collections
+import gc
 import types
+from typing import Any
 
 from ..breaks import Break
-from .base import Codegen, NamedMethodValue, Tracer, Value
+from ..guards.guard import Kind
+from ..guards.source import MappingSource, Source
+from .base import Codegen, NamedMethodValue, OpaqueValue, Tracer, Value
 from .mapping import DictValue
 
 _METHODS = ("get", "keys", "values", "items", "copy")
 
 
 class MappingProxyValue(Value):
-    """A proxy of ``owner`` made in the frame: it shows what the dict holds at each moment."""
+    """A proxy of ``owner``: it shows what the dict holds at each moment."""
 
-    def __init__(self, owner: DictValue) -> None:
+    def __init__(self, owner: DictValue, source: Source | None = None, obj: object = None) -> None:
         self.owner = owner
+        self.source = source
+        self.obj = obj
+
+    @staticmethod
+    def outside(tracer: Tracer, obj: types.MappingProxyType[Any, Any], source: Source) -> Value:
+        tracer.guard(source, Kind.TYPE_IS, types.MappingProxyType)
+        (behind,) = gc.get_referents(obj)
+        if type(behind) not in (dict, collections.OrderedDict) or "__doc__" in behind:  # a class's
+            return OpaqueValue(obj, source)
+        owner = tracer.realize(tracer.child(behind, MappingSource(source)))
+        return MappingProxyValue(owner, source, obj) if type(owner) is DictValue else OpaqueValue(obj, source)
 
     @property
     def pytype(self) -> type:
@@ -51,6 +67,8 @@ class MappingProxyValue(Value):
         return self.owner.length(tracer)
 
     def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
         return f"{cg.constant(types.MappingProxyType)}({cg.value(self.owner)})"
 
 

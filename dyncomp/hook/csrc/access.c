@@ -602,3 +602,21 @@ access_referent(PyObject *reference)
     return Py_NewRef(PyWeakref_GET_OBJECT(reference));
 #endif
 }
+
+static int
+note_mapping(PyObject *mapping, void *found)
+{
+    *(PyObject **)found = mapping;
+    return 0;
+}
+
+/* The mapping behind a mapping proxy, all that one holds: CPython has no other way to ask. */
+PyObject *
+access_mapping(PyObject *proxy)
+{
+    PyObject *found = NULL;
+    if (proxy != NULL && Py_IS_TYPE(proxy, &PyDictProxy_Type)) {
+        PyDictProxy_Type.tp_traverse(proxy, note_mapping, &found);
+    }
+    return Py_XNewRef(found);
+}

@@ -28,6 +28,7 @@ PyObject *access_type_attr(PyObject *type, PyObject *name);
 PyObject *access_item(PyObject *obj, PyObject *key, Py_ssize_t index);
 PyObject *access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value);
 PyObject *access_referent(PyObject *reference);
+PyObject *access_mapping(PyObject *proxy);
 /* 1 present, 0 absent, -1 cannot tell. */
 int access_has_attr(PyObject *obj, PyObject *name);
 bool python_check(PyObject *pair, PyObject *value);

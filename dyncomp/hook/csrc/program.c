@@ -197,6 +197,7 @@ guard_load(const Instr *i, const GuardEnv *env, PyObject **regs)
     case OP_TYPE: return Py_NewRef((PyObject *)Py_TYPE(regs[i->a]));
     case OP_CELL_CONTENTS: return cell_contents(regs[i->a]);
     case OP_REFERENT: return access_referent(regs[i->a]);
+    case OP_MAPPING: return access_mapping(regs[i->a]);
     default: return NULL;
     }
 }
