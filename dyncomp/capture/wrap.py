@@ -10,7 +10,7 @@ import threading
 import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
@@ -122,9 +122,10 @@ def _wrap(tracer: Tracer, obj: object, source: Source) -> Value:
             return wrap_array(tracer, frontend, obj, source)
         if frontend.is_constant(obj):
             parts = frontend.parts_of_constant(obj)
-            tracer.guard(source, *((Kind.TYPE_IS, type(obj)) if parts else (Kind.IS, obj)))
-            for name in parts:
-                tracer.guard(AttrSource(source, name), Kind.EQUALS, getattr(obj, name))
+            if parts:
+                _guard_parts(tracer, source, type(obj), parts)
+            else:
+                tracer.guard(source, Kind.IS, obj)
             return ConstValue(obj, source, by_value=bool(parts))
     return _wrap_by_class(tracer, obj, source)
 
@@ -664,12 +665,17 @@ def _guard_array(tracer: Tracer, obj: Any, facts: Facts, type_: ArrayType, sourc
 
 def _guard_extra(tracer: Tracer, facts: Facts, source: Source) -> None:
     if facts.extra:
-        tracer.guard(source, Kind.TYPE_IS, facts.pytype)
-    for name, expected in facts.extra:
-        tracer.guard(AttrSource(source, name), Kind.EQUALS, expected)
+        _guard_parts(tracer, source, facts.pytype, facts.extra)
     for item in facts.checks:
         check = CustomCheck(item.check, item.expected, item.text)
         tracer.guard(source, Kind.CUSTOM_ARRAY, check)
+
+
+def _guard_parts(tracer: Tracer, source: Source, cls: type, parts: Iterable[tuple[str, Any]]) -> None:
+    """Guard the class and the values of attributes."""
+    tracer.guard(source, Kind.TYPE_IS, cls)
+    for name, expected in parts:
+        tracer.guard(AttrSource(source, name), Kind.EQUALS, expected)
 
 
 def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:

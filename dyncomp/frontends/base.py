@@ -613,9 +613,9 @@ class Frontend(Protocol):
         """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
         ...
 
-    def parts_of_constant(self, obj: object) -> tuple[str, ...]:
-        """The attributes, read without running Python code, that together are the value of a constant of
-        which the library makes another object each time (``tensor.device``); else empty."""
+    def parts_of_constant(self, obj: object) -> tuple[tuple[str, Any], ...]:
+        """Attributes, read without running Python code, and their values, which together are the value of a
+        constant of which the library makes another object each time (``tensor.device``); else empty."""
         ...
 
 

@@ -413,9 +413,10 @@ def trained(model: Any, reference: Any, before: Any, args: Any, kwargs: Any, bac
         true = named[name].grad
         if true is None or error(mine[name].grad, true) > NOISE * error(others[name].grad, true) + 1e-5:
             off = error(mine[name].grad, others[name].grad)
-            if (off <= KINK or noisy) and same is None:
+            undecided = noisy or off <= KINK
+            if undecided and same is None:
                 same = same_in_double(before, args, kwargs, backend)
-            if not same or not (off <= KINK or noisy):
+            if not (undecided and same):
                 return f"{name}.grad is off by {off:.1e}, beyond rounding"
     return ""
 

@@ -218,8 +218,10 @@ class TorchFrontend:
     def is_constant(self, obj: object) -> bool:
         return issubclass(type(obj), _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size
 
-    def parts_of_constant(self, obj: object) -> tuple[str, ...]:
-        return ("type", "index") if type(obj) is torch.device else ()
+    def parts_of_constant(self, obj: object) -> tuple[tuple[str, Any], ...]:
+        if type(obj) is not torch.device:
+            return ()
+        return tuple((name, getattr(obj, name)) for name in ("type", "index"))
 
 
 def _wrapped(rule: Rule, name: str, function: Any = None) -> Rule:
