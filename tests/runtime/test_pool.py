@@ -265,6 +265,7 @@ def test_default_number_of_threads():
     assert default_threads(affinity=core) == 1
 
 
+@pytest.mark.slow  # it takes times
 def test_a_busy_core_does_not_cost_milliseconds(square):
     """Another process on every core: a job may wait for a descheduled worker, but rarely."""
     _launch.set_num_threads(2)
