@@ -29,11 +29,21 @@ os.environ.setdefault("DYNCOMP_STRICT", "1")
 os.environ.setdefault("DYNCOMP_WARM_START", os.environ.get("ROUND_TRIP", "0"))
 
 
-# Tests of what is computed, in these folders and files, have the C++ compiler not optimize: it takes a third of
-# the time for the large kernels of derivatives, whose bits are the same. What the optimizer makes of kernels is
-# the matter of ``inductor``, ``numerics`` and the frontends; slow tests run what users run.
-NOT_OPTIMIZED = ("aot_autograd", "prims", "minifier", "objectives", "tracing", "transforms", "verification")
-NOT_OPTIMIZED += ("gradient", "iterations", "kinks_as_jax", "nested", "tape", "vmap", "derivative")
+# In these folders and files, mostly of derivatives, the C++ compiler does not optimize: that takes a third of the
+# time for their large kernels, whose bits are the same. What the optimizer makes of kernels is the matter of all
+# others, ``inductor`` and ``numerics`` above all; slow tests run what users run.
+NOT_OPTIMIZED = (
+    *("aot_autograd/", "minifier/", "objectives/", "prims/", "tracing/", "transforms/", "verification/"),
+    *("test_derivative", "test_gradient", "test_iterations", "test_kinks", "test_nested", "test_tape"),
+    *("test_vmap", "frontends/numpy/test_scipy"),
+    *(
+        f"frontends/torch/test_{name}"
+        for name in (
+            *("attention_gradients", "autograd", "backward", "checkpoints", "gradients", "losses"),
+            *("optimizers", "recurrent", "training", "transformers"),
+        )
+    ),
+)
 TESTS = Path(__file__).parent
 
 
@@ -46,8 +56,8 @@ def what_the_compiler_optimizes(request):
 
 
 def _is_quick(item):
-    first = item.path.relative_to(TESTS).parts[0].removeprefix("test_")
-    return first.startswith(NOT_OPTIMIZED) and item.get_closest_marker("slow") is None
+    name = item.path.relative_to(TESTS).as_posix()
+    return name.startswith(NOT_OPTIMIZED) and item.get_closest_marker("slow") is None
 
 
 ERROR_MODES = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
