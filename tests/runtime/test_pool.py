@@ -238,9 +238,15 @@ def test_fork_while_another_thread_is_in_a_kernel(square):
 
 
 def default_threads(affinity=None, **environ) -> int:
-    program = (
-        "from dyncomp.runtime import _launch; print(_launch.default_num_threads(), _launch.num_threads())"
-    )
+    # without what the packages around it import
+    program = """
+import sys, types
+for name in ("dyncomp", "dyncomp.runtime"):
+    package = sys.modules[name] = types.ModuleType(name)
+    package.__path__ = [name.replace(".", "/")]
+from dyncomp.runtime import _launch
+print(_launch.default_num_threads(), _launch.num_threads())
+"""
     clean = {k: v for k, v in os.environ.items() if k not in ("DYNCOMP_NUM_THREADS", "OMP_NUM_THREADS")}
     command = [sys.executable, "-c", program]
     if affinity is not None:
