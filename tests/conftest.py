@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import Phase, settings
+
+from dyncomp.build import toolchain
 
 # The default suite tries the same examples each time; DYNCOMP_RANDOM=1 tries new ones. The explaining
 # phase is left out: it runs under sys.monitoring, where compiled functions run their originals. There is no
@@ -17,10 +20,44 @@ settings.register_profile("same", derandomize=True, database=None, phases=PHASES
 settings.register_profile("random", phases=PHASES, deadline=None)
 settings.load_profile("random" if os.environ.get("DYNCOMP_RANDOM") == "1" else "same")
 
+USERS_FLAGS = toolchain.FLAGS
+QUICK_FLAGS = tuple("-O0" if flag == "-O2" else flag for flag in USERS_FLAGS)
+
 # What dyncomp itself does wrong fails a test, though the program would go on as plain Python.
 os.environ.setdefault("DYNCOMP_STRICT", "1")
 # Tests see captures; what is on disk is for the tests of ``warm_start``.
 os.environ.setdefault("DYNCOMP_WARM_START", os.environ.get("ROUND_TRIP", "0"))
+
+
+# In these folders and files, mostly of derivatives, the C++ compiler does not optimize: that takes a third of the
+# time for their large kernels, whose bits are the same. What the optimizer makes of kernels is the matter of all
+# others, ``inductor`` and ``numerics`` above all; slow tests run what users run.
+NOT_OPTIMIZED = (
+    *("aot_autograd/", "minifier/", "objectives/", "prims/", "tracing/", "transforms/", "verification/"),
+    *("test_derivative", "test_gradient", "test_iterations", "test_kinks", "test_nested", "test_tape"),
+    *("test_vmap", "frontends/numpy/test_scipy"),
+    *(
+        f"frontends/torch/test_{name}"
+        for name in (
+            *("attention_gradients", "autograd", "backward", "checkpoints", "gradients", "losses"),
+            *("optimizers", "recurrent", "training", "transformers"),
+        )
+    ),
+)
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def what_the_compiler_optimizes(request):
+    flags = QUICK_FLAGS if _is_quick(request.node) else USERS_FLAGS
+    if toolchain.FLAGS is not flags:
+        toolchain.FLAGS = flags
+        toolchain._find.cache_clear()
+
+
+def _is_quick(item):
+    name = item.path.relative_to(TESTS).as_posix()
+    return name.startswith(NOT_OPTIMIZED) and item.get_closest_marker("slow") is None
 
 
 ERROR_MODES = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}

@@ -19,8 +19,8 @@ PROGRAM = """
 import sys
 import numpy as np
 import dyncomp
-from dyncomp.build import toolchain
-toolchain._SLOW_SECONDS = toolchain._PROBE_SECONDS = 0.5
+from dyncomp.build import compilers, toolchain
+compilers._SECONDS = toolchain._SLOW_SECONDS = toolchain._PROBE_SECONDS = 0.5
 
 def f(x):
     return (np.sin(x) * 2 + x).sum()

@@ -241,15 +241,15 @@ def test_alternation_and_resets():
         + """
 pairs = [(make(PLAIN, PLAIN), make(A, B)) for make in (one, breaks, side_by_side)
          for A, B in ((OTHER, OURS), (OURS, OTHER))]
-for i in range(1500):
+for i in range(500):
     for plain, compiled in pairs:
         if i % 100 == 0:
             same(plain(X + i), compiled(X + i))
         else:
             compiled(X)
-    if i in (400, 900):
+    if i in (150, 300):
         dyncomp.reset()
-    if i in (600, 900):
+    if i in (200, 300):
         torch._dynamo.reset()
 """
     )

@@ -9,13 +9,14 @@ import pytest
 
 from dyncomp.graph.ir import Graph, GraphBuilder, GraphOutput
 from dyncomp.inductor.compile import compile_graph
-from dyncomp.prims.opdef import OpDef, Sample
+from dyncomp.prims.opdef import OpDef, Pointwise, Sample
 from dyncomp.prims.table import TABLE
 from tests.inductor.harness import OPTIONS, copies
-from tests.prims.framework import all_rows, check_values, run_ref, samples_of, type_of
+from tests.prims.framework import all_rows, check_values, run_ref, samples_of, some_samples, type_of
 
-# Samples per graph by default; the slow test takes all.
-SOME = 24
+# Samples per graph by default; the slow test takes all. Pointwise rows are few kinds of code, and every scalar
+# function is compiled in every dtype in ``test_render_scalar.py``.
+SOME, SOME_POINTWISE = 16, 8
 CHUNK = 48
 
 
@@ -50,18 +51,10 @@ def check_samples(row: OpDef, samples: list[Sample]) -> None:
                 raise AssertionError(f"{row.name} {sample.label} {sample.params}: {error}") from error
 
 
-def spread(samples: list[Sample], count: int) -> list[Sample]:
-    """``count`` of the samples, evenly over the list (their order is by dtype)."""
-    if len(samples) <= count:
-        return samples
-    return [samples[k * len(samples) // count] for k in range(count)]
-
-
 @pytest.mark.parametrize("row", all_rows("prim"))
 def test_code_of_row(row: OpDef) -> None:
-    samples = [s for s in samples_of(row.name) if row.name != "empty"]
-    if samples:
-        check_samples(row, spread(samples, SOME))
+    if row.name != "empty" and samples_of(row.name):
+        check_samples(row, some_samples(row, SOME_POINTWISE if isinstance(row.lower, Pointwise) else SOME))
 
 
 @pytest.mark.slow

@@ -19,6 +19,11 @@ def test_gradients_on_a_pretended_gpu() -> None:
     run_interpreted("gpu_rows.py")
 
 
+@pytest.mark.slow
+def test_more_gradients_on_a_pretended_gpu() -> None:
+    run_interpreted("gpu_rows.py", "-m", "slow")
+
+
 def kernels_of(monkeypatch: pytest.MonkeyPatch, name: str, dtype: Any, width: int) -> list[list[Any]]:
     """The kernels of each candidate for a program of ``gpu_rows``."""
     import dyncomp

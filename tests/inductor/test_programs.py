@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -282,19 +282,28 @@ def pointwise_program(count: int) -> Graph:
     return make(build)
 
 
+def calls_of(run: Callable[[], object]) -> int:
+    """How many functions are called, those in C included."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
 def test_lowering_is_linear() -> None:
-    """Four times the nodes take at most about four times as long (times of several runs, least)."""
-
-    def seconds(count: int) -> float:
-        graph = pointwise_program(count)
-        best = 1e9
-        for _ in range(3):
-            start = time.process_time()
-            plan_of(graph)
-            best = min(best, time.process_time() - start)
-        return best
-
-    assert seconds(1000) < 10 * seconds(250)
+    """Four times the nodes take about four times as many calls."""
+    plan_of(pointwise_program(50))  # imports, and tables that are made once
+    few, many = (pointwise_program(count) for count in (250, 1000))
+    assert calls_of(lambda: plan_of(many)) < 5 * calls_of(lambda: plan_of(few))
 
 
 def test_a_thousand_nodes() -> None:

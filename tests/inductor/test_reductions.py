@@ -10,7 +10,7 @@ from dyncomp.inductor.render.cpp import values as cpp_values
 from tests.inductor import reductions_run
 from tests.inductor.reduction_graphs import make_program, source_of, syntax_errors
 
-PART = 400
+PART = 100
 
 
 def check(first: int, count: int) -> None:
@@ -65,7 +65,7 @@ def test_names_of_a_block_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
         return Leaking()
 
     monkeypatch.setattr(cpp_values.ValuePrinter, "block", leaking)
-    sources = {seed: source_of(seed, make_program(seed)) for seed in range(60)}
+    sources = {seed: source_of(seed, make_program(seed)) for seed in range(30)}
     assert any("was not declared in this scope" in text for text in syntax_errors(sources).values())
 
 

@@ -67,12 +67,23 @@ def reduction(shape, reduced, combiner, dtype, strides=None):
 
 def check(kernel, arrays, symbols=(), values=None, rtol=2e-5, atol=1e-5, point_ns=1.0):
     compiled = compile_kernels([kernel], symbols, point_ns)
-    values = values or {}
+    check_compiled(compiled, "run", kernel, arrays, symbols, values or {}, rtol, atol)
+    return compiled
+
+
+def check_all(kernels, given, rtol=2e-5, atol=1e-5):
+    """The same of several, which the compiler sees together: that is quicker."""
+    compiled = compile_kernels(kernels)
+    for k, (kernel, arrays) in enumerate(zip(kernels, given)):
+        check_compiled(compiled, f"run_{k}", kernel, arrays, (), {}, rtol, atol)
+
+
+def check_compiled(compiled, name, kernel, arrays, symbols, values, rtol, atol):
     want = reference(kernel, arrays, values)
     results = []
     for split in (True, False):
         got = [a.copy() for a in arrays]
-        code, _ = compiled.run(got, syms=[values[s] for s in symbols], split=split)
+        code, _ = compiled.run(got, name, [values[s] for s in symbols], split)
         assert code == 0
         for buffer, w, g in zip(kernel.buffers, want, got):
             if g.dtype.kind in "biu":
@@ -82,7 +93,6 @@ def check(kernel, arrays, symbols=(), values=None, rtol=2e-5, atol=1e-5, point_n
         results.append(got)
     for a, b in zip(*results):
         assert a.tobytes() == b.tobytes(), "the bits depend on how the loop was split"
-    return compiled
 
 
 SHAPES = [
@@ -122,13 +132,16 @@ def test_reducers(combiner, name):
     dtype = BY_NAME[name]
     if dtype.is_complex and combiner.startswith("arg"):
         pytest.skip("complex numbers have no argmax kernel")
+    kernels, given = [], []
     for shape, reduced in [((23, 130), "j"), ((130, 23), "i"), ((3000,), "i"), ((4, 5), "j")]:
         kernel, (total, result) = reduction(shape, reduced, combiner, dtype)
         x = data(shape, dtype)
         if combiner == "prod" and dtype.is_inexact:
             x = np.sign(x.real).astype(x.dtype) * np.exp(x.real / 50).astype(x.dtype)
-        tolerance = {"float16": 5e-3, "float32": 2e-4}.get(name, 1e-8)
-        check(kernel, [x, np.zeros(total, result.numpy)], rtol=tolerance, atol=tolerance)
+        kernels.append(kernel)
+        given.append([x, np.zeros(total, result.numpy)])
+    tolerance = {"float16": 5e-3, "float32": 2e-4}.get(name, 1e-8)
+    check_all(kernels, given, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("combiner", ["max", "min", "sum", "argmax", "argmin"])

@@ -116,7 +116,18 @@ def worst(name, dtype, count):
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 @pytest.mark.parametrize("name", sorted(RANGES))
 def test_accuracy(name, dtype):
-    error, where = worst(name, dtype, 3000)
+    check_accuracy(name, dtype, 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+@pytest.mark.parametrize("name", sorted(RANGES))
+def test_accuracy_of_more(name, dtype):
+    check_accuracy(name, dtype, 20_000)
+
+
+def check_accuracy(name, dtype, count):
+    error, where = worst(name, dtype, count)
     assert error <= LIMIT.get(name, 2.0), f"{name}({where!r}) is off by {error:.2f} ulp"
 
 

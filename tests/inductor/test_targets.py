@@ -22,8 +22,8 @@ from dyncomp.inductor.compile import compile_graph
 from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.schedule import CallBlas, CallChain
 from tests.inductor.harness import OPTIONS, Reference, copies
-from tests.inductor.test_code_rows import graph_of_samples, spread
-from tests.prims.framework import all_rows, check_values, run_ref, samples_of
+from tests.inductor.test_code_rows import graph_of_samples
+from tests.prims.framework import all_rows, check_values, run_ref, some_samples
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parents[1] / "dyncomp/runtime/csrc"
@@ -63,7 +63,7 @@ def cross() -> Toolchain:
 
 
 def samples(row: Any, count: int) -> list[Any]:
-    return spread([s for s in samples_of(row.name) if row.name != "empty"], count)
+    return [] if row.name == "empty" else some_samples(row, count)
 
 
 class Emulated(Reference):

@@ -63,8 +63,8 @@ def check(name: str, folder: Path, operations: int) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_faults_in_programs_of_40_operations(name: str, tmp_path: Path) -> None:
-    check(name, tmp_path, 40)
+def test_faults_in_programs_of_20_operations(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path, 20)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -46,6 +47,16 @@ def samples_of(name: str) -> tuple[Sample, ...]:
     """Every sample of a row."""
     row = TABLE[name]
     return tuple(row.samples()) if row.samples is not None else ()
+
+
+def some_samples(row: OpDef, count: int) -> list[Sample]:
+    """``count`` of a row's samples, evenly over the list (their order is by dtype); other rows begin at other
+    places."""
+    samples = list(samples_of(row.name))
+    if len(samples) <= count:
+        return samples
+    start = zlib.crc32(row.name.encode()) % len(samples)
+    return [samples[(k * len(samples) + start) // count] for k in range(count)]
 
 
 def all_samples(kind: Any = None) -> list[Any]:
@@ -169,5 +180,6 @@ __all__ = [
     "run_ref",
     "samples_of",
     "significant",
+    "some_samples",
     "type_of",
 ]

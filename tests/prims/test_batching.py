@@ -17,7 +17,7 @@ from dyncomp.prims.table import TABLE
 from .framework import check_values, rows, samples_of, type_of
 
 SIZE = 3
-COUNT = 40
+COUNT, ALL_OF = 15, 1000  # by default: at least one of each dtype
 # windows on memory: of arrays that are all of it
 STRIDED = {"as_strided", "update_strided"}
 # one after the other (``tests/test_vmap.py``): a matrix and its own factors
@@ -30,8 +30,8 @@ def with_rules():
     return [pytest.param(r, id=r.name) for r in known]
 
 
-def chosen_samples(row):
-    """Some of a row's samples, of each dtype."""
+def chosen_samples(row, count):
+    """So many of a row's samples, of each dtype in turn."""
     limit = 2000 if "convolution" in row.name else 150
     known = [s for s in samples_of(row.name) if s.args]
     small = [s for s in known if all(a.size <= limit for a in s.args)] or known[:2]
@@ -41,7 +41,7 @@ def chosen_samples(row):
     for sample in small:
         kinds.setdefault(sample.args[0].dtype.name, []).append(sample)
     turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds.values()))
-    return [s for s in turns if s is not None][:COUNT]
+    return [s for s in turns if s is not None][:count]
 
 
 def variants(array):
@@ -95,7 +95,17 @@ def tolerance(row):
 
 @pytest.mark.parametrize("row", with_rules())
 def test_batch_is_the_stack_of_single_results(row):
-    samples = chosen_samples(row)
+    check_row(row, COUNT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", with_rules())
+def test_batch_is_the_stack_of_single_results_for_every_sample(row):
+    check_row(row, ALL_OF)
+
+
+def check_row(row, count):
+    samples = chosen_samples(row, count)
     if not row.samples or not any(s.args for s in samples_of(row.name)):
         pytest.skip("it has no inputs")
     assert samples

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import pathlib
 import subprocess
 import sys
@@ -73,30 +72,17 @@ def test_the_documentation_is_up_to_date():
     assert page.read_text(encoding="utf-8") == render(), "run: python -m dyncomp.prims.doc docs/prims.md"
 
 
-TIMED_IMPORT = """
-import sys, time, types
+IMPORT = """
+import sys, types
 package = types.ModuleType("dyncomp")  # without what the package itself imports
 package.__path__ = ["dyncomp"]
 sys.modules["dyncomp"] = package
-import numpy, dyncomp.graph.ir
-start = time.process_time()
 import dyncomp.prims.table
-print((time.process_time() - start) * 1000)
 print([m for m in ("torch", "sympy", "triton", "scipy", "ml_dtypes") if m in sys.modules])
 """
 
 
-def test_importing_the_table_is_cheap(tmp_path):
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
-    best = float("inf")
-    for _ in range(4):
-        command = [sys.executable, "-c", TIMED_IMPORT]
-        out = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-        ).stdout
-        milliseconds, heavy = out.splitlines()
-        assert heavy == "[]"
-        best = min(best, float(milliseconds))
-    print(f"import of the table: {best:.1f} ms of processor time")
-    assert best < 60
+def test_importing_the_table_loads_nothing_heavy():
+    command = [sys.executable, "-c", IMPORT]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 from collections.abc import Callable
 
@@ -68,11 +69,20 @@ def within_margins(a: np.ndarray, b: np.ndarray, write: Callable[[np.ndarray], N
     return out
 
 
-def check(name: str | None, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def exact_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``a @ b`` in a wider type, and how far off a product in the type of ``a`` may be. Products of long
+    doubles are slow: a second each for some of the sizes below."""
+    wide = np.float64 if a.dtype == np.float32 else np.longdouble
+    sums = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
+    return a.astype(wide) @ b.astype(wide), sums * (a.shape[1] + 1) * np.finfo(a.dtype).eps
+
+
+def check(
+    name: str | None, a: np.ndarray, b: np.ndarray, wanted: tuple[np.ndarray, np.ndarray] | None = None
+) -> np.ndarray:
+    """What is computed; ``wanted``: :func:`exact_product`, where it is known."""
     out = within_margins(a, b, lambda out: multiply(name, a, b, out))
-    wide = np.longdouble
-    exact = a.astype(wide) @ b.astype(wide)
-    bound = np.abs(a).astype(wide) @ np.abs(b).astype(wide) * (a.shape[1] + 1) * np.finfo(a.dtype).eps
+    exact, bound = exact_product(a, b) if wanted is None else wanted
     assert (np.abs(out - exact) <= bound).all()
     return out
 
@@ -123,7 +133,17 @@ def test_more_than_a_block(
 ) -> None:
     m, n, k = sizes
     rng = np.random.default_rng(0)
-    check(name, matrix(m, k, dtype, layouts[0], rng), matrix(k, n, dtype, layouts[1], rng))
+    a, b = matrix(m, k, dtype, layouts[0], rng), matrix(k, n, dtype, layouts[1], rng)
+    check(name, a, b, exact_product_of_random_numbers(dtype, sizes))
+
+
+@functools.cache
+def exact_product_of_random_numbers(
+    dtype: str, sizes: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    m, n, k = sizes
+    rng = np.random.default_rng(0)
+    return exact_product(matrix(m, k, dtype, "rows", rng), matrix(k, n, dtype, "rows", rng))
 
 
 @pytest.mark.parametrize(
@@ -136,11 +156,12 @@ def test_the_bits_do_not_depend_on_threads(sizes: tuple[int, int, int], layout: 
     rng = np.random.default_rng(1)
     a, b = matrix(m, k, "float32", "rows", rng), matrix(k, n, "float32", layout, rng)
     before = num_threads()
+    wanted = exact_product(a, b)
     found = []
     try:
         for threads in (1, 2, 3, 7):
             set_num_threads(threads)
-            found.append(check(None, a, b).copy())
+            found.append(check(None, a, b, wanted).copy())
     finally:
         set_num_threads(before)
     assert all(np.array_equal(found[0], other) for other in found)

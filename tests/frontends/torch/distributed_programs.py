@@ -405,8 +405,9 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[3])
     dist.init_process_group("gloo", rank=RANK, world_size=WORLD, timeout=timedelta(seconds=120))
-    globals()[sys.argv[4]]()
-    assert dyncomp.stats()["internal_errors"] == 0
+    for program in sys.argv[4:]:
+        globals()[program]()
+        assert dyncomp.stats()["internal_errors"] == 0, program
     dist.destroy_process_group()
     print("done", flush=True)
     os._exit(0)  # torch's threads behind communication hooks may outlive the interpreter, and abort

@@ -340,7 +340,12 @@ def test_zeros_of_kernels_hide_what_is_large() -> None:
 GRADIENTS = list(itertools.product((1, 2, 3), (1, 2), (0, 1, 2), ((1, 1), (3, 2), (4, 5)), (1, 2)))
 
 
-@pytest.mark.parametrize(("stride", "dilation", "padding", "kernel", "groups"), GRADIENTS, ids=str)
+@pytest.mark.parametrize(
+    ("stride", "dilation", "padding", "kernel", "groups"),
+    # every fifth has each value several times
+    [each if k % 5 == 0 else pytest.param(*each, marks=pytest.mark.slow) for k, each in enumerate(GRADIENTS)],
+    ids=str,
+)
 def test_gradients(stride: int, dilation: int, padding: int, kernel: Any, groups: int) -> None:
     """Of convolutions, and of transposed ones, whose gradients are convolutions."""
     x = randn(3, 4, 14, 17).requires_grad_()

@@ -19,37 +19,35 @@ ROOT = Path(__file__).parents[3]
 WORLD = 2
 
 
-def slow(name: str):
-    return pytest.param(name, marks=pytest.mark.slow)
+def slow(*names: str):
+    return pytest.param(names, marks=pytest.mark.slow, id=" ".join(names))
 
 
+# Programs that run one after the other in the same processes: starting these takes most of the time.
 @pytest.mark.parametrize(
-    "program",
+    "programs",
     [
-        "ddp",
-        "ddp_buckets",
-        "ddp_any_gradients",
+        pytest.param(("ddp", "ddp_buckets", "ddp_any_gradients"), id="ddp"),
         slow("ddp_options"),
         slow("ddp_step"),
-        "fsdp",
+        pytest.param(("fsdp", "pipeline"), id="fsdp and pipeline"),
         slow("fsdp_options"),
         slow("tensor_parallel"),
         slow("distributed_tensors"),
-        "pipeline",
         slow("collectives"),
-        "one_cache",
+        pytest.param(("one_cache",), id="one_cache"),
     ],
 )
-def test_as_plain_pytorch(program, tmp_path):
+def test_as_plain_pytorch(programs, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    if program == "one_cache":
+    if programs == ("one_cache",):
         environment["DYNCOMP_CACHE_DIR"] = str(tmp_path / "cache")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(PROGRAMS), str(rank), str(WORLD), str(port), program],
+            [sys.executable, "-W", "ignore", str(PROGRAMS), str(rank), str(WORLD), str(port), *programs],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
