@@ -26,7 +26,7 @@ NOT_DEPTHS = r"feature|kv_shared|mtp|nextn|dense|no_rope|conv_|feat_|adapter|nor
 INDICES = r"ind(ic|ex)es$|blocks?_ind|_idx$|out_indices|global_attention_blocks|select_layer"
 CAPS = {
     r"sliding_window$|attention_chunk_size|local_attention|_window_size$|sliding_window_size": 4,
-    r"chunk_size$": 4,
+    r"chunk_size$|attention_window$": 4,
     r"max_source_positions": 16,
     r"^(max|n|num)_(2d_)?(position|ctx|positions|position_embeddings)|context_length": 512,
     r"(num|n)_(local_|routed_)?experts$|moe_num_experts": 8,

@@ -134,7 +134,8 @@ def _arrays(values: Sequence[Value]) -> Iterator[ArrayValue]:
 # parameters that say how or where: no rule writes to them, or gives them or views of them as its result
 _READ_ONLY = frozenset(
     (
-        *("shape", "newshape", "reps", "repeats", "axis", "axes", "pad_width", "shift", "dims", "size"),
+        *("shape", "newshape", "reps", "repeats", "axis", "axes", "pad_width", "shift", "dims"),
+        *("size", "sizes", "stride"),
         *("index", "indices", "key", "sections", "indices_or_sections", "multi_index", "offset", "num"),
         *("start", "stop", "step", "k", "obj", "bins", "minlength"),
     )

@@ -12,6 +12,7 @@ from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, memory_of, own_number, part_shown
 from ..numpy.operands import broadcast_shapes as common_shape
 from . import autocast, state
+from .formats import has_eager_strides
 from .gradients import MODE, is_input, is_on, requires
 from .library import torch
 from .operands import axis_of, convert, need_tensor
@@ -43,9 +44,8 @@ def stride(tx: TraceContext, self: object, dim: object = None) -> Any:
     x = need_tensor(self)
     if part_shown(tx.builder, x.var) is not None:
         raise Unsupported("stride() of a view that is a copy in the graph")
-    if any(not isinstance(d, int) or d <= 1 for d in x.shape):
-        # strides of dimensions of size one are not guarded
-        raise Unsupported("stride() of a tensor with symbolic or unit sizes")
+    if not has_eager_strides(tx.builder, x.var):
+        raise Unsupported("stride() of a tensor with dimensions of size one")
     return tuple(x.strides) if dim is None else x.strides[axis_of(dim, x.ndim)]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import Unsupported
-from ...graph.ir import Var
+from ...graph.ir import GraphBuilder, Var
 from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim, same
+from ...prims.opdef import Contract, Pointwise
+from ...symbolic.integers import Dim, hint, same
 from ..base import TraceContext
 from ..numpy.operands import emit
 from .library import torch
@@ -86,3 +87,39 @@ def _ascend(shape: Sequence[Dim], strides: Sequence[Dim], order: Sequence[int]) 
             return False
         least = strides[axis] * shape[axis]
     return True
+
+
+def has_eager_strides(builder: GraphBuilder, x: Var) -> bool:
+    """Whether eager's tensor has the strides of ``x`` along dimensions of size one, too. Guards and ops leave
+    these free; they are known of what is computed in C order, and of rearranged axes of such."""
+    node = builder.producer(x)
+    if node is None or all(n > 1 for n in x.shape):
+        return all(n > 1 for n in x.shape)
+    row: Any = builder.table[node.op]
+    if node.op == "transpose":
+        return has_eager_strides(builder, node.inputs[0])
+    if node.op == "reshape":
+        return has_eager_strides(builder, node.inputs[0]) and _all_views_agree(node.inputs[0], x)
+    if not x.type.is_contiguous:
+        return False
+    if isinstance(row.lower, Pointwise):  # operands in C order, and others that are broadcast, as biases are
+        makers = [builder.producer(var) for var in node.inputs]
+        spread = [made for made in makers if made is not None and made.op == "broadcast_in_dim"]
+        own = [var for var, made in zip(node.inputs, makers) if made not in spread]
+        operands = [*own, *(made.inputs[0] for made in spread)]
+        return bool(own or not operands) and all(
+            v.type.is_contiguous and has_eager_strides(builder, v) for v in operands
+        )
+    return isinstance(row.lower, Contract) or node.op == "contiguous"
+
+
+def _all_views_agree(x: Var, made: Var) -> bool:
+    """Whether ``made``, a reshape of ``x``, has eager's strides whether the program asked for it by ``view``,
+    ``unsqueeze`` or ``squeeze``, which differ along dimensions of size one."""
+    shape, strides = tuple(map(hint, x.shape)), tuple(map(hint, x.type.strides))
+    wanted, found = tuple(map(hint, made.shape)), tuple(map(hint, made.type.strides))
+    old = torch.empty_strided(shape, strides, device="meta")
+    views = [old.view(wanted)]
+    views += [view for view in map(old.unsqueeze, range(len(shape) + 1)) if view.shape == wanted]
+    views += [view for view in map(old.squeeze, range(len(shape))) if view.shape == wanted]
+    return all(view.stride() == found for view in [*views, old.squeeze()] if view.shape == wanted)

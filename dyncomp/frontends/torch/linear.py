@@ -17,6 +17,7 @@ from ..base import ArrayRef, StateGuard, TraceContext
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.operands import broadcast_to as spread_to
 from .dropout import dropout
+from .formats import has_eager_strides
 from .gradients import is_differentiated, where_true, with_gradient
 from .library import torch
 from .operands import contiguous, convert, in_order, need_tensor, only_defaults, pointwise, tensor, to_var
@@ -206,8 +207,10 @@ def attention_order(tx: TraceContext, refs: list[ArrayRef], mask: object, groupe
     tx.states["torch-flash"] = StateGuard(flash_is, state, f"torch's fused attention is {state}")
     if not state or (mask is not None and need_tensor(mask).ndim not in (2, 4)):
         return natural
-    if any(is_one(r.shape[3]) or any(d == 0 for d in r.shape) for r in refs):
-        raise Unsupported("attention of tensors without elements or width")
+    if any(any(d == 0 for d in r.shape) for r in refs):
+        raise Unsupported("attention of tensors without elements")
+    if any(is_one(r.shape[-1]) and not has_eager_strides(tx.builder, r.var) for r in refs):
+        raise Unsupported("attention of tensors of width one, whose strides are not known")
     batch, _, _, width = query.shape
     same_sizes = all(r.ndim == 4 and r.shape[0] == batch and r.shape[3] == width for r in refs)
     heads = grouped or all(r.shape[1] == query.shape[1] for r in refs)

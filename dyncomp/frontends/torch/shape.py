@@ -370,12 +370,11 @@ def as_strided(
     """Within the memory of the tensor itself."""
     x = need_tensor(input)
     shape, strides = tuple(map(integer, size)), tuple(map(integer, stride))
-    numbers = (*shape, *strides, *x.shape, *x.strides)
-    if storage_offset is not None or len(shape) != len(strides) or not all(type(n) is int for n in numbers):
-        raise Unsupported("as_strided from a given place, or of unknown sizes")
+    if storage_offset is not None or len(shape) != len(strides):
+        raise Unsupported("as_strided from a given place, or of other strides than dimensions")
     if (
-        min(numbers, default=1) < 0
-        or 0 in (*shape, *x.shape)
+        any(n < 1 for n in (*shape, *x.shape))
+        or any(n < 0 for n in (*strides, *x.strides))
         or _reach(shape, strides) > _reach(x.shape, x.strides)
     ):
         raise Unsupported("as_strided that reaches outside of the tensor")
@@ -384,7 +383,7 @@ def as_strided(
     return _overlapping(tx, x, shape, strides)
 
 
-def _reach(shape: Sequence[Any], strides: Sequence[Any]) -> int:
+def _reach(shape: Sequence[Any], strides: Sequence[Any]) -> Any:
     """How far behind its first element the last one of a tensor lies."""
     return sum((n - 1) * step for n, step in zip(shape, strides))
 
