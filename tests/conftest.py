@@ -29,9 +29,9 @@ os.environ.setdefault("DYNCOMP_STRICT", "1")
 os.environ.setdefault("DYNCOMP_WARM_START", os.environ.get("ROUND_TRIP", "0"))
 
 
-# In these folders and files, mostly of derivatives, the C++ compiler does not optimize: that takes a third of the
-# time for their large kernels, whose bits are the same. What the optimizer makes of kernels is the matter of all
-# others, ``inductor`` and ``numerics`` above all; slow tests run what users run.
+# In these folders and files, mostly of derivatives, the C++ compiler does not optimize: that takes a third of
+# the time for their large kernels, whose bits are the same. What the optimizer makes of kernels is the matter
+# of all others, ``inductor`` and ``numerics`` above all; slow tests run what users run.
 NOT_OPTIMIZED = (
     *("aot_autograd/", "minifier/", "objectives/", "prims/", "tracing/", "transforms/", "verification/"),
     *("test_derivative", "test_gradient", "test_iterations", "test_kinks", "test_nested", "test_tape"),

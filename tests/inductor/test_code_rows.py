@@ -14,8 +14,8 @@ from dyncomp.prims.table import TABLE
 from tests.inductor.harness import OPTIONS, copies
 from tests.prims.framework import all_rows, check_values, run_ref, samples_of, some_samples, type_of
 
-# Samples per graph by default; the slow test takes all. Pointwise rows are few kinds of code, and every scalar
-# function is compiled in every dtype in ``test_render_scalar.py``.
+# Samples per graph by default; the slow test takes all. Pointwise rows are few kinds of code, and scalar
+# functions are compiled for all dtypes in ``test_render_scalar.py``.
 SOME, SOME_POINTWISE = 16, 8
 CHUNK = 48
 

@@ -138,9 +138,7 @@ def test_more_than_a_block(
 
 
 @functools.cache
-def exact_product_of_random_numbers(
-    dtype: str, sizes: tuple[int, int, int]
-) -> tuple[np.ndarray, np.ndarray]:
+def exact_product_of_random_numbers(dtype: str, sizes: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
     m, n, k = sizes
     rng = np.random.default_rng(0)
     return exact_product(matrix(m, k, dtype, "rows", rng), matrix(k, n, dtype, "rows", rng))

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
 from ...device import CPU
 from ...errors import Unsupported
-from ...symbolic.integers import Dim, SymInt, product
+from ...symbolic.integers import Dim, SymInt, depends_on_data, hint, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, memory_of, own_number, part_shown
 from ..numpy.operands import broadcast_shapes as common_shape
+from ..numpy.operands import emit
+from ..numpy.views import slice_axis
 from . import autocast, state
 from .formats import has_eager_strides
 from .gradients import MODE, is_input, is_on, requires
 from .library import torch
-from .operands import axis_of, convert, need_tensor
+from .operands import axis_of, convert, need_tensor, tensor
 from .placement import kind_of
 from .torch_facts import TO_TORCH
 from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()
+_NUMBERS = 64  # in a list
 _lazy = torch.distributions.utils.lazy_property
 
 
@@ -229,7 +233,23 @@ def item(tx: TraceContext, self: object) -> ArrayRef:
     return ArrayRef(own_number(tx, convert(tx, x.var, wanted), x.var), "python", x.frontend)
 
 
-@TABLE.method("tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "data_ptr")
+@TABLE.method("tolist")
+def tolist(tx: TraceContext, self: object) -> Any:
+    """The numbers of a small tensor, each for itself; its sizes are constants from then on."""
+    x = need_tensor(self)
+    if any(map(depends_on_data, x.shape)) or math.prod(map(hint, x.shape)) > _NUMBERS:
+        raise Unsupported("tolist() of many numbers, or of unknown size", break_id="data-dependent-value")
+    return _numbers(tx, x)
+
+
+def _numbers(tx: TraceContext, x: ArrayRef) -> Any:
+    if not x.ndim:
+        return item(tx, x)
+    rows = (slice_axis(tx, x.var, 0, place, 1) for place in range(int(x.shape[0])))
+    return [_numbers(tx, tensor(emit(tx, "reshape", row, shape=x.shape[1:]))) for row in rows]
+
+
+@TABLE.method("numpy", "__float__", "__int__", "__bool__", "__index__", "data_ptr")
 def leaves_the_graph(tx: TraceContext, self: object, *args: object, **kwargs: object) -> Any:
     raise Unsupported("a value or an address of a tensor in Python", break_id="data-dependent-value")
 

@@ -401,14 +401,14 @@ def select(tx: TraceContext, input: object, dim: object, index: object) -> Array
     return tensor(emit(tx, "reshape", cut, shape=(*x.shape[:axis], *x.shape[axis + 1 :])))
 
 
-def _pieces(tx: TraceContext, x: ArrayRef, axis: int, sizes: Sequence[int]) -> tuple[ArrayRef, ...]:
+def _pieces(tx: TraceContext, x: ArrayRef, axis: int, sizes: Sequence[Dim]) -> tuple[ArrayRef, ...]:
     if len(sizes) > PIECES_LIMIT:
         raise Unsupported(f"a split into {len(sizes)} pieces")
     out: list[ArrayRef] = []
-    start = 0
+    start: Dim = 0
     for size in sizes:
         out.append(piece(tx, x.var, axis, start, size))
-        start += size
+        start = start + size
     return tuple(out)
 
 
@@ -420,17 +420,15 @@ def _equal_sizes(total: int, size: int) -> list[int]:
 def split(tx: TraceContext, tensor: object, split_size_or_sections: object, dim: object = 0) -> Any:
     x = need_tensor(tensor)
     axis = axis_of(dim, x.ndim)
-    total = int(x.shape[axis])
     if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = [int(s) for s in split_size_or_sections]
-        if sum(sizes) != total or any(s < 0 for s in sizes):
+        sizes = [integer(s) for s in split_size_or_sections]
+        if sum(sizes) != x.shape[axis] or any(s < 0 for s in sizes):
             raise Unsupported("split_with_sizes expects split_sizes to sum exactly to the dimension")
-    else:
-        size = int(integer(split_size_or_sections))
-        if size <= 0:
-            raise Unsupported("split expects split_size to be positive")
-        sizes = _equal_sizes(total, size)
-    return _pieces(tx, x, axis, sizes)
+        return _pieces(tx, x, axis, sizes)
+    size = int(integer(split_size_or_sections))
+    if size <= 0:
+        raise Unsupported("split expects split_size to be positive")
+    return _pieces(tx, x, axis, _equal_sizes(int(x.shape[axis]), size))
 
 
 @TABLE.method("split")
