@@ -157,8 +157,10 @@ def _is_nested_too_deeply(tracer: Tracer) -> bool:
 
 
 def is_library_frame(tracer: Tracer, frame: Frame) -> bool:
-    """Whether a frame runs an array library's Python code (which calls itself for nested objects)."""
-    return tracer.config.is_trusted(str(frame.globals[0].get("__name__")))
+    """Whether a frame runs an array library's Python code (which calls itself for nested objects), or what
+    stands in for such."""
+    module = str(frame.globals[0].get("__name__"))
+    return tracer.config.is_trusted(module) or any(f.unrolls(module) for f in tracer.config.frontends)
 
 
 def function_globals(function: FunctionValue | NestedFunctionValue) -> Any:

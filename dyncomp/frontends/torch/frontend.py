@@ -28,6 +28,7 @@ from . import (
     state,
     torch_facts,
     transformer,
+    vmap,
 )
 from .autograd_functions import implementation
 from .calls import add_routines, routine_in_modes
@@ -66,6 +67,7 @@ _MODULES = (
     "recurrent",
     "scans",
     "transformer",
+    "vmap",
     "losses",
     "complex_numbers",
 )
@@ -152,7 +154,7 @@ class TorchFrontend:
         return torch.Tensor if ref.kind != "python" else type(ref.dtype.numpy.type().item())
 
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
-        return False
+        return vmap.has_tensors_as_indices(cls)
 
     def records(self, setting: tuple[str, str, Any]) -> bool:
         return gradients.turns_on(setting)
@@ -189,7 +191,8 @@ class TorchFrontend:
     def stand_in_for(self, fn: object, same_bits: bool = False) -> Any:
         if same_bits and fn in optimizers.OTHER_FORMS:
             return None
-        return _STAND_INS.get(fn) or optimizers.stand_in_for(fn) or scans.stand_in_for(fn)
+        found = _STAND_INS.get(fn) or optimizers.stand_in_for(fn) or scans.stand_in_for(fn)
+        return found or vmap.stand_in_for(fn)
 
     def unrolls(self, module: str) -> bool:
         return module.partition(".")[0] == "torch" or module.startswith(_STAND_INS_OF)
