@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.batching.operands import Operands
+from ...prims.layout import is_c_contiguous
 from ...prims.opdef import Marker
 from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .library import torch
 from .operands import need_tensor, tensor
-from .regions import Region
+from .regions import Region, Window
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
@@ -97,7 +100,10 @@ def begin(tx: TraceContext) -> int:
 
 
 def element(tx: TraceContext, whole: object) -> ArrayRef:
-    return tensor(emit(tx, "element", need_tensor(whole).var))
+    var = need_tensor(whole).var
+    if not is_c_contiguous(var.shape, var.type.strides):  # results of torch lie in memory as the batch does
+        raise Unsupported("torch.vmap over a batch that is not in C order")
+    return tensor(emit(tx, "element", var))
 
 
 def batch(
@@ -106,12 +112,40 @@ def batch(
     region: Region = tx.memo[_WHAT, number]
     region.check(tx, _WHAT)
     region.check_draws(tx, _WHAT)
-    for node in tx.builder.nodes[region.start :]:
+    nodes = tx.builder.nodes[region.start :]
+    inside = [need_tensor(value).var for value in elements]
+    reached = {var.name for var in inside}
+    for node in nodes:
         row: Any = tx.builder.table[node.op]
         if row.batch is None and row.decomp is None and not isinstance(row.lower, Marker):
             raise Unsupported(f"{_WHAT} that uses {node.op}")
-    inputs = [need_tensor(value).var for value in (*values, *elements)]
-    return tuple(tensor(var) for var in emit(tx, "batch", *inputs, outputs=len(values), size=size))
+        if any(var.name in reached for var in node.inputs):
+            reached.update(var.name for var in node.outputs)
+    found = [need_tensor(value).var for value in values]
+    windows = [Window.of(tx, var) for var in found]
+    made = region.made(tx) - {var.name for var in inside}
+    if any(window.base.name not in made for window in windows):
+        raise Unsupported(f"{_WHAT} that gives a view of what it did not make")
+    if not all(is_c_contiguous(window.base.shape, window.base.type.strides) for window in windows):
+        raise Unsupported(f"{_WHAT} that gives what is not in C order")
+    bases = [window.base for window in windows if window.base.name in reached]
+    wholes = emit(tx, "batch", *bases, *inside, outputs=len(bases), size=size) if bases else ()
+    known = {base.name: whole for base, whole in zip(bases, wholes)}
+    return tuple(
+        tensor(_viewed(tx, window, known.get(window.base.name), var, size))
+        for window, var in zip(windows, found)
+    )
+
+
+def _viewed(tx: TraceContext, window: Window, whole: Var | None, var: Var, size: Dim) -> Var:
+    """A view of each element of ``whole``; where there is none, ``var`` for each, without copies."""
+    if whole is None:
+        dims = tuple(range(1, var.ndim + 1))
+        return emit(tx, "broadcast_in_dim", var, shape=(size, *var.shape), dims=dims)
+    for node in window.views:
+        row: Any = tx.builder.table[node.op]
+        whole = row.batch(Operands(tx.ops, size, (whole,), (node.inputs[0].type,)), **node.kwargs)
+    return whole
 
 
 def has_tensors_as_indices(cls: type) -> bool:

@@ -23,7 +23,8 @@ def all_pairs(x, y):
 
 
 def along_columns(x, y):
-    return torch.vmap(lambda a: a.softmax(-1) * y[0, 0], in_dims=1, out_dims=1)(x)
+    columns = x.t().contiguous().t()
+    return torch.vmap(lambda a: a.softmax(-1) * y[0, 0], in_dims=1, out_dims=1)(columns)
 
 
 def trees(x, y):
@@ -41,6 +42,19 @@ def sorted_rows(x, y):
     return torch.func.vmap(lambda a: a.sort().values)(x)
 
 
+def turned(x, y):
+    return torch.vmap(lambda a: ((a @ a).t() + a, a.exp()[:, None].expand(-1, 2, -1)))(
+        x[:, :, None] * y[:, None]
+    )
+
+
+def partly(x, y):
+    """Of one batch only, and of none."""
+    rows, columns = torch.arange(3), torch.arange(4)
+    over_columns = torch.vmap(lambda i, j: (i * 2, torch.ones(2), i <= j), in_dims=(None, 0))
+    return torch.vmap(over_columns, in_dims=(0, None))(rows, columns)
+
+
 def mask(x, y):
     """As transformers makes masks of attention."""
     kept = x > 0
@@ -52,7 +66,7 @@ def mask(x, y):
     return torch.vmap(over_columns, in_dims=(0, None))(torch.arange(x.shape[0]), torch.arange(x.shape[1]))
 
 
-PROGRAMS = [products, all_pairs, along_columns, trees, layers, sorted_rows, mask]
+PROGRAMS = [products, all_pairs, along_columns, trees, layers, sorted_rows, turned, partly, mask]
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
@@ -61,7 +75,13 @@ def test_in_one_graph(program, backend):
     compiled = dyncomp.compile(program, backend=backend, fullgraph=True)
     for rows in (3, 5, 8):
         x, y = torch.randn(rows, 4), torch.randn(rows, 4)
-        torch.testing.assert_close(compiled(x, y), program(x, y))
+        found, wanted = compiled(x, y), program(x, y)
+        torch.testing.assert_close(found, wanted)
+        assert strides(found) == strides(wanted)
+
+
+def strides(result):
+    return [t.stride() for t in (result if isinstance(result, tuple) else (result,))]
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
@@ -102,6 +122,17 @@ def keeps(x, y):
     return made, len(seen)
 
 
+def same(x, y):
+    made = torch.vmap(lambda a: a[1:])(x)
+    made += 1
+    return made, torch.vmap(lambda a: y)(x)
+
+
+def not_in_c_order(x, y):
+    turned = torch.vmap(lambda a: a.t()[1:] * 2)(x[:, :, None] * y[:, None])
+    return turned, torch.vmap(lambda a: a * 2, in_dims=1)(x), torch.vmap(lambda a: a.exp())(y.t())
+
+
 def in_chunks(x, y):
     return torch.vmap(dot, chunk_size=2)(x, y)
 
@@ -110,7 +141,9 @@ def escapes(x, y):
     return torch.vmap(dot)
 
 
-@pytest.mark.parametrize("program", [draws, writes, writes_outside, branches, keeps, in_chunks])
+@pytest.mark.parametrize(
+    "program", [draws, writes, writes_outside, branches, keeps, same, not_in_c_order, in_chunks]
+)
 def test_as_torch(program):
     compiled = dyncomp.compile(program, backend="eager")
     x, y = torch.randn(4, 4), torch.randn(4, 4)
@@ -120,6 +153,8 @@ def test_as_torch(program):
         a, b = x.clone(), y.clone()
         results.append((function(a, b), a, b))
     torch.testing.assert_close(results[1], results[0])
+    if program not in (branches, keeps):
+        assert strides(results[1][0]) == strides(results[0][0])
 
 
 def test_what_it_returns_is_torchs():
