@@ -54,3 +54,17 @@ def test_many_numbers_break():
     assert dyncomp.compile(program)(x) == program(x)
     with pytest.raises(dyncomp.GraphBreakError, match="many numbers"):
         dyncomp.compile(program, fullgraph=True)(x)
+
+
+def test_pieces_with_gradients():
+    def program(x, n):
+        return pieces(torch.tanh(x * 2), n), (x * 3).split(n.tolist())
+
+    compiled = dyncomp.compile(program)
+    for sizes in ([2, 3], [1, 4]):
+        x, n = torch.randn(5, 4, requires_grad=True), torch.tensor(sizes)
+        found, wanted = compiled(x, n), program(x, n)
+        torch.testing.assert_close(found, wanted)
+        gradients = [torch.autograd.grad(sum(p.sum() for p in (*a, *b)), x) for a, b in (found, wanted)]
+        torch.testing.assert_close(*gradients)
+    assert dyncomp.stats()["graphs"] > 0
