@@ -13,6 +13,8 @@ namespace {
 #include "avx512.h"
 constexpr bool kAddsPairs = true;
 
+#include "extend.h"
+
 #include "tile.h"
 
 #include "pack.h"

@@ -4,6 +4,8 @@
 namespace dyncomp {
 namespace {
 
+#include "extend.h"
+
 #include "tile.h"
 
 #include "pack.h"

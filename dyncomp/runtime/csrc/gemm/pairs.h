@@ -1,7 +1,6 @@
 /* Pairs of 16-bit integers, which processors multiply and add to a 32-bit integer at once: bytes are widened to these.
  * A pair is two terms of a sum that come one after the other. Included once per instruction set. */
 
-typedef short Shorts __attribute__((vector_size(kVectorBytes)));
 typedef int Pair __attribute__((aligned(2), may_alias));
 typedef short UnalignedShorts __attribute__((vector_size(kVectorBytes), aligned(2), may_alias));
 using Total = unsigned; /* wraps */
@@ -35,10 +34,7 @@ __attribute__((always_inline)) inline Shorts everywhere(const short* pair) {
 /* kTermLanes terms. */
 template <class Byte>
 __attribute__((always_inline)) inline Shorts widened_terms(const Byte* from) {
-  typedef Byte Bytes __attribute__((vector_size(kTermLanes)));
-  Bytes bytes;
-  __builtin_memcpy(&bytes, from, sizeof(bytes));
-  return __builtin_convertvector(bytes, Shorts);
+  return as_shorts<Byte>(bytes_at<Byte, kTermLanes>(from));
 }
 
 /* The pairs that kTermLanes columns of two rows make. */
@@ -48,17 +44,15 @@ struct Woven {
 
 template <class Byte>
 __attribute__((always_inline)) inline Woven woven(const Byte* row, const Byte* below) {
-  typedef Byte Bytes __attribute__((vector_size(kTermLanes)));
-  typedef signed char Mask __attribute__((vector_size(kTermLanes)));
-  Bytes x, y;
-  __builtin_memcpy(&x, row, sizeof(x));
-  __builtin_memcpy(&y, below, sizeof(y));
+  using Plain = typename Bytes<Byte, kTermLanes>::Plain;
+  constexpr int kBytes = kTermLanes < 16 ? 16 : kTermLanes;
+  typedef signed char Mask __attribute__((vector_size(kBytes)));
+  const Plain x = bytes_at<Byte, kTermLanes>(row), y = bytes_at<Byte, kTermLanes>(below);
   Mask low, high;
 #pragma GCC unroll 32
-  for (int lane = 0; lane < kTermLanes; ++lane) {
-    low[lane] = static_cast<signed char>(lane % 2 * kTermLanes + lane / 2);
+  for (int lane = 0; lane < kBytes; ++lane) {
+    low[lane] = static_cast<signed char>(lane % 2 * kBytes + lane / 2);
     high[lane] = static_cast<signed char>(low[lane] + kTermLanes / 2);
   }
-  const Bytes first = __builtin_shuffle(x, y, low), second = __builtin_shuffle(x, y, high);
-  return {__builtin_convertvector(first, Shorts), __builtin_convertvector(second, Shorts)};
+  return {as_shorts<Byte>(__builtin_shuffle(x, y, low)), as_shorts<Byte>(__builtin_shuffle(x, y, high))};
 }

@@ -245,11 +245,7 @@ __attribute__((always_inline)) inline typename Lanes<T>::Vector widened(const Fr
   if constexpr (sizeof(T) == sizeof(From)) {
     return *reinterpret_cast<const typename Lanes<T>::Unaligned*>(from);
   } else {
-    typedef From Bytes __attribute__((vector_size(Lanes<T>::kWidth)));
-    typedef typename Lanes<T>::Lane Integers __attribute__((vector_size(kVectorBytes)));
-    Bytes bytes;
-    __builtin_memcpy(&bytes, from, sizeof(bytes));
-    return __builtin_convertvector(__builtin_convertvector(bytes, Integers), Vector);
+    return __builtin_convertvector(as_integers<From>(bytes_at<From, Lanes<T>::kWidth>(from)), Vector);
   }
 }
 

@@ -110,7 +110,8 @@ struct ByRows {
   bool in_memory;
 
   ByRows(const Gemm& gemm, i64 products) : g(gemm) {
-    in_memory = products * g.k * g.n * static_cast<i64>(sizeof(Right)) >= kInMemoryBytes;
+    const bool widens = sizeof(Right) < sizeof(Sum); /* more slowly than memory hands on four rows */
+    in_memory = !widens && products * g.k * g.n * static_cast<i64>(sizeof(Right)) >= kInMemoryBytes;
     groups = ceil_div(g.m, Kind::kRowsMost);
     products *= groups;
     const i64 wanted = threads_here() > 1 ? least(threads_here() * 2, products * g.n * g.k / kPiece) : 1;
