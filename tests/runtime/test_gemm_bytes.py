@@ -17,7 +17,9 @@ BATCHES = 3
 
 def numbers(rows: int, cols: int, dtype: str, layout: str, rng: np.random.Generator) -> np.ndarray:
     """Random 8-bit integers in memory of some layout, the extremes among them."""
-    values = rng.choice(np.r_[np.iinfo(dtype).min, np.iinfo(dtype).max, 0, rng.integers(-128, 255, 20)], (rows, cols))
+    values = rng.choice(
+        np.r_[np.iinfo(dtype).min, np.iinfo(dtype).max, 0, rng.integers(-128, 255, 20)], (rows, cols)
+    )
     found = matrix(rows, cols, dtype, layout, rng)
     if layout != "broadcast":
         found[...] = values.astype(dtype)

@@ -1,5 +1,6 @@
-"""Products of 8-bit integers that a graph computes in int32, and of float32 by 8-bit integers: the runtime widens
-these in registers or as it packs them (``gemm_i8``; ``gemm_f32`` with ``b_bytes``).
+"""Products of 8-bit integers that a graph computes in int32, and of float32 by 8-bit integers.
+
+The runtime widens these in registers or as it packs them (``gemm_i8``; ``gemm_f32`` with ``b_bytes``).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from ...symbolic.integers import hint
 from ..lowering.contract import MAX_BATCH_AXES, is_large, is_long_matrix
 from .half_operands import ProductNarrower, converted_from, sizes_of
 
-# Rows of float32 for which a matrix of bytes is read as it lies. More make it worth to pack it widened, which the
-# kernel that converts it does as a prologue.
+# Rows of float32 for which a matrix of bytes is read as it lies. For more it pays to pack it widened, which
+# the kernel that converts it does as a prologue.
 FEW_ROWS = 4
 # Sums of fewer products of bytes fit int32.
 SHORT_SUM = 2**31 // 255**2
@@ -23,8 +24,8 @@ SHORT_SUM = 2**31 // 255**2
 
 def narrow_bytes(graph: Graph, table: OpTable) -> Graph:
     """``graph`` with ``dot_general(convert(a), convert(b))`` of 8-bit integers in int32 as
-    ``wide_dot_general(a, b)`` (in int64 too, where sums fit int32), and ``dot_general(x, convert(b))`` of a few
-    rows of float32 as ``wide_dot_general(x, b)``."""
+    ``wide_dot_general(a, b)`` (in int64 too, where sums fit int32), and ``dot_general(x, convert(b))`` of a
+    few rows of float32 as ``wide_dot_general(x, b)``."""
     if not any(node.op == "convert" and node.inputs[0].dtype in BYTES for node in graph.nodes):
         return graph
     return eliminate_dead_code(_Narrower(graph, table).run(), table)
@@ -50,9 +51,7 @@ class _Narrower(ProductNarrower):
         """The 8-bit integers that a value was converted from."""
         return converted_from(self.builder.producer, var, BYTES, wide)
 
-    def product(
-        self, node: Node, inputs: tuple[Var, ...], dtypes: tuple[DType | None, ...]
-    ) -> Var | None:
+    def product(self, node: Node, inputs: tuple[Var, ...], dtypes: tuple[DType | None, ...]) -> Var | None:
         """The product of what 8-bit integers were converted from; of a matrix and a vector turned round."""
         x, y = inputs
         left, right = dtypes
@@ -67,7 +66,9 @@ class _Narrower(ProductNarrower):
         operands = [v if dtype is float32 else self.half(v) for v, dtype in ((x, left), (y, right))]
         made: Var = self.builder.emit("wide_dot_general", *operands, contract=contract, batch=batch)
         expected = node.out.type
-        return made if made.dtype is not expected.dtype or same_type(made.type, expected, strides=True) else None
+        return (
+            made if made.dtype is not expected.dtype or same_type(made.type, expected, strides=True) else None
+        )
 
 
 def _is_short(node: Node) -> bool:
