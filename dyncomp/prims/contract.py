@@ -171,7 +171,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=wide_dot_samples,
         tolerance=Tolerance(64.0),
         doc="`dot_general` of narrow operands: of one half precision, with sums and results in float32, as a "
-        "GPU's matrix units make them; of int8 and uint8, in int32, which wraps; of float32 by int8 or uint8, "
-        "in float32.",
+        "GPU's matrix units make them; of int8 and uint8, in int32, which wraps; of float32 by int8 or "
+        "uint8, in float32.",
     ),
 )

@@ -3,9 +3,9 @@
 A product (a matrix product or a convolution) is quantized where one operand is a constant of floating-point
 numbers. Weights get a scale for each output channel, ``w ≈ scale * integer``, integers from -127 to 127.
 Activations get one scale: 0 to 255 where they are never negative, -127 to 127 elsewhere. Sums of products of
-these integers are exact. Matrix products on CPUs are computed in int32: compiled, they multiply the 8-bit integers
-themselves. Convolutions, and everything on GPUs, are computed in float32 where no sum can reach 2^24, which the
-weights show; else in int32, convolutions in float64.
+these integers are exact. Matrix products on CPUs are computed in int32: compiled, they multiply the 8-bit
+integers themselves. Convolutions, and everything on GPUs, are computed in float32 where no sum can reach
+2^24, which the weights show; else in int32, convolutions in float64.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Products of 8-bit integers in graphs: which go to the runtime's routine, what is joined to them, and that they are
-right."""
+"""Products of 8-bit integers in graphs: which go to the runtime's routine, and that they are right."""
 
 from __future__ import annotations
 

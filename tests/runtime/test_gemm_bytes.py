@@ -1,4 +1,4 @@
-"""Products of 8-bit integers by the runtime: exact int32 for any layout, size and sign; and float32 by 8-bit integers."""
+"""Products of 8-bit integers by the runtime, exact for any layout, size and sign; float32 by them."""
 
 from __future__ import annotations
 
@@ -166,8 +166,18 @@ def test_the_bits_do_not_depend_on_threads_and_copies(sizes: tuple[int, int, int
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize(
-    "sizes", [(20, 20, 300), (9, 3, 41), (7, 1, 50), (50, 70, 33), (200, 37, 20), (2, 5, 1), (4, 267, 31), (1, 257, 9)]
-)  # fmt: skip
+    "sizes",
+    [
+        (20, 20, 300),
+        (9, 3, 41),
+        (7, 1, 50),
+        (50, 70, 33),
+        (200, 37, 20),
+        (2, 5, 1),
+        (4, 267, 31),
+        (1, 257, 9),
+    ],
+)
 def test_nothing_behind_the_operands_is_read(name: str, sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
     rng = np.random.default_rng(2)

@@ -65,10 +65,8 @@ class _Narrower(ProductNarrower):
             return None
         operands = [v if dtype is float32 else self.half(v) for v, dtype in ((x, left), (y, right))]
         made: Var = self.builder.emit("wide_dot_general", *operands, contract=contract, batch=batch)
-        expected = node.out.type
-        return (
-            made if made.dtype is not expected.dtype or same_type(made.type, expected, strides=True) else None
-        )
+        is_as_before = wide is not node.out.dtype or same_type(made.type, node.out.type, strides=True)
+        return made if is_as_before else None
 
 
 def _is_short(node: Node) -> bool:
