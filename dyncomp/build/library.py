@@ -13,7 +13,7 @@ from typing import Any
 from ..runtime import _launch
 from ..spans import span
 
-ABI_VERSION = 13
+ABI_VERSION = 14
 if ABI_VERSION != _launch.ABI_VERSION:
     raise ImportError(
         f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "

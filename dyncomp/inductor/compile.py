@@ -24,6 +24,7 @@ from ..runtime import num_threads
 from ..spans import span
 from ..symbolic.integers import ShapeEnv, hint
 from .fusion.branches import Branches, PlacedItem, find_branches, flat, touched_by
+from .fusion.byte_operands import narrow_bytes
 from .fusion.chain import fuse_chains
 from .fusion.epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
 from .fusion.fuse import Cluster, LibraryCall, StepItem
@@ -42,6 +43,7 @@ from .lowering.kinds import Lowering
 from .lowering.values import Table
 from .memory import MemoryPlan, bytes_of, plan_memory
 from .naming import suffix_of
+from .parts import operands_of
 from .planning import Planned, Planner, writes_input
 from .render.cpp.unit import render_module
 from .schedule import (
@@ -150,7 +152,8 @@ def _describe_step(step: PlainStep | PyCallStep) -> str:
         what = "matrix product" if step.windows is None else "convolution as a product"
         for side, fill in (("right", step.fill_b), ("left", step.fill_a)):
             then = (f", {side} operand made by {fill.tile.kernel.name}" if fill else "") + then
-        summed = "" if step.source is None else f"{step.source}, summed in "
+        plain = step.source is None and step.source_b is None
+        summed = "" if plain else f"{operands_of(step)}, summed in "
         return f"{summed}{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
     where = f"  # {in_comment(', '.join(step.kernel.origin))}" if step.kernel.origin else ""
@@ -212,6 +215,7 @@ def compile_graph(
 GRAPH_STEPS: tuple[tuple[str, Callable[[Graph, Table], Graph]], ...] = (
     ("transposed", as_convolutions),
     ("narrow", narrow_products),
+    ("bytes", narrow_bytes),
     ("partition", partition_joins),
 )
 

@@ -103,6 +103,11 @@ def _tiles(step: CallBlas | CallChain | CallRows) -> list[TileKernel]:
     return [*fills, *([product.epilogue] if product.epilogue is not None else [])]
 
 
+def operands_of(step: CallBlas) -> str:
+    """The dtypes of a product's operands."""
+    return str(step.a_dtype) if step.b_dtype is step.a_dtype else f"{step.a_dtype} by {step.b_dtype}"
+
+
 def _product_name(step: CallBlas | CallChain | CallRows) -> str:
     if isinstance(step, CallRows):
         return f"{step.dtype} products of rows"
@@ -111,7 +116,7 @@ def _product_name(step: CallBlas | CallChain | CallRows) -> str:
         return f"{first.dtype} products {first.m}x{first.k}x{first.n}x{second.n}"
     what = "product" if step.windows is None else "convolution"
     batch = "".join(f"{extent}x" for extent in step.batch)
-    return f"{step.source or step.dtype} {what} {batch}{step.m}x{step.k}x{step.n}"
+    return f"{operands_of(step)} {what} {batch}{step.m}x{step.k}x{step.n}"
 
 
 def _operands(step: CallBlas | CallChain | CallRows) -> int | None:

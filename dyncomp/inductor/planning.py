@@ -300,6 +300,7 @@ class Planner:
             None if source is dtype else source,
             product.own and self._has_weights(product, fill_b),
             tiling=self.tilings.get(call.value.var.name, USUAL) if product.own else USUAL,
+            source_b=None if product.b.value.dtype is source else product.b.value.dtype,
         )
 
     def _has_weights(self, product: Product, fill_b: Filled | None) -> bool:

@@ -105,10 +105,9 @@ class PlanReference:
             )
             found = found[..., 0, :]
         else:
-            source = step.source or step.dtype
-            a = self._matrix(step.a, source, m, k, batch).astype(step.dtype.numpy)
+            a = self._matrix(step.a, step.a_dtype, m, k, batch).astype(step.dtype.numpy)
             if seen is None:
-                b = self._matrix(step.b, source, k, n, batch).astype(step.dtype.numpy)
+                b = self._matrix(step.b, step.b_dtype, k, n, batch).astype(step.dtype.numpy)
             else:
                 b = self._seen(step, step.b, seen, k, n, batch)
             found = a @ b

@@ -115,12 +115,14 @@ class CallBlas:
     """``c[b] = a[b] @ b[b]`` for every index of ``batch``; ``a`` is m×k, ``b`` k×n, ``c`` m×n with
     ``col_stride`` 1. ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens).
 
-    By the runtime's own product where ``own`` (float32, of bfloat16 too, and float64), else by
+    By the runtime's own product where ``own`` (float32, of bfloat16 or by 8-bit integers too, float64, and
+    int32 of 8-bit integers), else by
     ``cblas_?gemm`` of ``dtype`` (complex64 and complex128 too). ``epilogue`` (own products only) finishes
     the tiles; ``c`` is ``None``
     where only that reads them. ``windows`` (own products only): ``b`` (``a`` with channels last) is images,
     of which it is what the windows of a convolution's kernel see; its strides are those of the batch.
-    ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves). ``kept``: ``b``
+    ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, 8-bit integers); ``source_b``:
+    that of ``b`` where it is another one than that of ``a`` (8-bit integers). ``kept``: ``b``
     (``a`` where ``b`` is images) may be the same at every call, as weights are; the runtime keeps its packed
     copy as long as it is.
     ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it
@@ -143,6 +145,15 @@ class CallBlas:
     fill_a: Fill | None = None
     fill_b: Fill | None = None
     tiling: Tiling = USUAL
+    source_b: DType | None = None
+
+    @property
+    def a_dtype(self) -> DType:
+        return self.source or self.dtype
+
+    @property
+    def b_dtype(self) -> DType:
+        return self.source_b or self.a_dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import ALL, bfloat16, complex128, float16, float32, float64, int64
+from ..dtypes import ALL, DType, bfloat16, complex128, float16, float32, float64, int8, int32, int64, uint8
 from ..graph.ir import ArrayType, array_type
 from ..symbolic.integers import Dim
 from .kit import Array, axes_tuple, widening
@@ -26,6 +26,10 @@ def free_dims(ndim: int, contract: Sequence[int], batch: Sequence[int]) -> tuple
 def dot_meta(x: ArrayType, y: ArrayType, *, contract: Pair, batch: Pair) -> ArrayType:
     if x.dtype is not y.dtype:
         raise TypeError(f"dot_general needs operands of one dtype, not {x.dtype} and {y.dtype}")
+    return _product_type(x, y, contract, batch, x.dtype)
+
+
+def _product_type(x: ArrayType, y: ArrayType, contract: Pair, batch: Pair, dtype: DType) -> ArrayType:
     for operand, side in ((x, 0), (y, 1)):
         axes_tuple((*contract[side], *batch[side]), operand.ndim, "dot_general")
     for name, (xdims, ydims) in (("contract", contract), ("batch", batch)):
@@ -37,7 +41,7 @@ def dot_meta(x: ArrayType, y: ArrayType, *, contract: Pair, batch: Pair) -> Arra
     shape: list[Dim] = [x.shape[a] for a in batch[0]]
     shape += [x.shape[a] for a in free_dims(x.ndim, contract[0], batch[0])]
     shape += [y.shape[a] for a in free_dims(y.ndim, contract[1], batch[1])]
-    return array_type(x.dtype, tuple(shape), x.device)
+    return array_type(dtype, tuple(shape), x.device)
 
 
 def _size(dims: Sequence[int]) -> int:
@@ -67,15 +71,27 @@ def dot_ref(x: Array, y: Array, *, contract: Pair, batch: Pair) -> Array:
     return _quiet_dot(x, y, contract=contract, batch=batch)
 
 
+BYTES = (int8, uint8)
+
+
+def wide_dtype(x: DType, y: DType) -> DType | None:
+    """The dtype in which ``wide_dot_general`` multiplies, if it takes such operands."""
+    if x in BYTES and y in BYTES:
+        return int32
+    is_float = (x is y and x in (float16, bfloat16)) or (x is float32 and y in BYTES)
+    return float32 if is_float else None
+
+
 def wide_dot_meta(x: ArrayType, y: ArrayType, *, contract: Pair, batch: Pair) -> ArrayType:
-    if x.dtype not in (float16, bfloat16):
-        raise TypeError(f"wide_dot_general of {x.dtype}")
-    narrow = dot_meta(x, y, contract=contract, batch=batch)
-    return array_type(float32, narrow.shape, x.device)
+    dtype = wide_dtype(x.dtype, y.dtype)
+    if dtype is None:
+        raise TypeError(f"wide_dot_general of {x.dtype} and {y.dtype}")
+    return _product_type(x, y, contract, batch, dtype)
 
 
 def wide_dot_ref(x: Array, y: Array, *, contract: Pair, batch: Pair) -> Array:
-    return dot_ref(x.astype(np.float32), y.astype(np.float32), contract=contract, batch=batch)
+    wide = np.int32 if x.dtype.kind in "iu" else np.float32
+    return dot_ref(x.astype(wide), y.astype(wide), contract=contract, batch=batch)
 
 
 def wide_dot_samples() -> Iterator[Sample]:
@@ -84,6 +100,18 @@ def wide_dot_samples() -> Iterator[Sample]:
         yield _case(dtype, (3, 4), (4, 5), ((1,), (0,)), none, "matmul")
         yield _case(dtype, (40, 32), (48, 32), ((1,), (1,)), none, "turned")
         yield _case(dtype, (2, 3, 4), (2, 4, 5), ((2,), (1,)), ((0,), (0,)), "batched")
+    for left in (int8, uint8, float32):
+        for right in BYTES:
+            shapes: tuple[tuple[Sequence[int], Sequence[int], Pair, Pair], ...] = (
+                ((33, 70), (70, 50), ((1,), (0,)), none),
+                ((1, 300), (270, 300), ((1,), (1,)), none),
+                ((2, 3, 4), (2, 4, 5), ((2,), (1,)), ((0,), (0,))),
+            )
+            for number, (xs, ys, contract, batch) in enumerate(shapes):
+                params = {"contract": contract, "batch": batch}
+                # small where sums are rounded
+                y = data(right, ys, 2) // (32 if left is float32 else 1)
+                yield Sample((data(left, xs, 1), y), params, f"{left}-{right}-{number}")
 
 
 def _case(
@@ -142,7 +170,8 @@ ROWS: tuple[OpDef, ...] = (
         lower=Contract(),
         samples=wide_dot_samples,
         tolerance=Tolerance(64.0),
-        doc="`dot_general` of half-precision operands with sums and results in float32, as a GPU's "
-        "matrix units make them.",
+        doc="`dot_general` of narrow operands: of one half precision, with sums and results in float32, as a "
+        "GPU's matrix units make them; of int8 and uint8, in int32, which wraps; of float32 by int8 or "
+        "uint8, in float32.",
     ),
 )

@@ -3,8 +3,9 @@
 A product (a matrix product or a convolution) is quantized where one operand is a constant of floating-point
 numbers. Weights get a scale for each output channel, ``w ≈ scale * integer``, integers from -127 to 127.
 Activations get one scale: 0 to 255 where they are never negative, -127 to 127 elsewhere. Sums of products of
-these integers are exact. They are computed in float32 where no sum can reach 2^24, which the weights show, as
-compiled float32 products are the fastest; else in int32, convolutions in float64.
+these integers are exact. Matrix products on CPUs are computed in int32: compiled, they multiply the 8-bit
+integers themselves. Convolutions, and everything on GPUs, are computed in float32 where no sum can reach
+2^24, which the weights show; else in int32, convolutions in float64.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..dataclass import dataclass
+from ..device import CPU
 from ..dtypes import DType, float32, float64, int8, int32, uint8
 from ..errors import GraphError
 from ..graph.ir import Node, Var
@@ -220,9 +222,10 @@ def _arithmetic(product: Product, integers: Array, largest: int) -> DType:
     """The dtype in which all sums are exact, whatever the activations are."""
     others = tuple(axis for axis in range(integers.ndim) if axis not in product.axes)
     bound = int(np.abs(integers.astype(np.int64)).sum(axis=others).max(initial=0)) * largest
-    if bound < _EXACT[float32]:
-        return float32
     row_is_convolution = "stride" in product.node.params
+    multiplies_bytes = not row_is_convolution and product.activation.type.device == CPU
+    if bound < _EXACT[float32] and not multiplies_bytes:
+        return float32
     found = float64 if row_is_convolution else int32
     if bound >= _EXACT[found]:
         raise GraphError(f"{product.node.place}: sums of integers up to {bound}, beyond {found}")

@@ -122,6 +122,23 @@ def test_functions(f: Any, example: Any, actual: Any, dynamic: Any, tolerance: f
     program.run()
 
 
+def small_integers(a, x, w):
+    """Of bytes alone, and of float32 by bytes."""
+    wide = w.astype(np.int32)
+    return a.astype(np.int32) @ wide, x @ w.astype(np.float32)
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_products_of_bytes(rows: int, tmp_path: Path) -> None:
+    w = np.arange(400 * 300, dtype=np.int64).astype(np.int8).reshape(400, 300)
+    a = np.arange(rows * 400).astype(np.uint8).reshape(rows, 400)
+    x = np.rint(array(rows, 400, dtype="f4") * 4)  # sums are exact
+    program = Program(library_of(small_integers, (a, x, w), tmp_path), 1e-4)
+    program.fill({"a": a, "x": x, "w": w})
+    program.call(leaves(small_integers(a, x, w)), times=5)
+    program.run()
+
+
 def test_what_is_written_to(tmp_path: Path) -> None:
     """Arguments that a function changes change in the caller's memory; a result that is one is a copy."""
     made = library_of(

@@ -55,6 +55,16 @@ def test_static_products_are_of_integers():
     assert relative(q(X), X @ W) < 0.03
 
 
+@pytest.mark.parametrize("rows", [1, 16])
+def test_static_products_multiply_bytes(rows):
+    wide, x = np.repeat(W, 12, axis=1), X[:rows].repeat(5, axis=1)
+    wide = np.ascontiguousarray(wide.repeat(5, axis=0))
+    q = quantize_static(dyncomp.symbolic_trace(lambda x: x @ wide, (x,)), [x])
+    found = [node.dtype.name for node in q.nodes.find("dot_general")]
+    assert found == ["int32"]
+    assert relative(q(x), x @ wide) < 0.03
+
+
 def test_activations_that_are_never_negative_use_all_of_8_bits():
     g = dyncomp.symbolic_trace(net, (X,))
     q = quantize_static(g, [X, X * 0.5])

@@ -12,7 +12,7 @@ _GUARD = re.compile(r"\A(/\*.*?\*/\s*)?#ifndef (\w+)\n#define \2\n", re.S)
 _STANDALONE = "runtime/csrc/standalone"
 # products by the level of processors: the file, and the name of the set
 _PRODUCTS = {"x86-64-v2": "portable", "x86-64-v3": "avx2", "x86-64-v4": "avx512"}
-_CALLS_PRODUCTS = re.compile(r"\brt->(?:gemm|chain|rows)_(f32|f64|bf16)\b")
+_CALLS_PRODUCTS = re.compile(r"\brt->(?:gemm|chain|rows)_(f32|f64|bf16|i8)\b")
 
 
 def launcher_prelude() -> str:
@@ -33,8 +33,9 @@ def runtime_source(kernels: str, level: str) -> str:
         name = _PRODUCTS[level]
         lines.append(f"#define DYNCOMP_PRODUCTS gemm_{name}")
         # each takes g++ some seven seconds
-        lines += [] if called - {"f64"} else ["#define DYNCOMP_WITHOUT_F32"]
+        lines += [] if called & {"f32", "bf16"} else ["#define DYNCOMP_WITHOUT_F32"]
         lines += [] if "f64" in called else ["#define DYNCOMP_WITHOUT_F64"]
+        lines += [] if "i8" in called else ["#define DYNCOMP_WITHOUT_I8"]
         # the last one: it changes for which processor the rest is compiled
         files += ["runtime/csrc/gemm/width.cpp", f"runtime/csrc/gemm/{name}.cpp"]
     guards: set[str] = set()

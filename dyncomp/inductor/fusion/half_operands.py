@@ -7,7 +7,7 @@ memory, and some processors have instructions for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dtypes import DType, bfloat16, float16, float32
@@ -102,7 +102,7 @@ def _that_reach_products(graph: Graph) -> set[str]:
 
 def is_wide_product(node: Node) -> bool:
     """Whether a node is a product of float32 that lowering gives to a routine: a small one is a loop nest."""
-    return node.op == "dot_general" and node.out.dtype is float32 and is_large(*_sizes(node))
+    return node.op == "dot_general" and node.out.dtype is float32 and is_large(*sizes_of(node))
 
 
 def _is_convolution_of_pairs(node: Node) -> bool:
@@ -116,11 +116,11 @@ def _is_vector(node: Node) -> bool:
     """Whether a product of float32 is one of a vector with a large matrix."""
     if node.op != "dot_general" or node.out.dtype is not float32:
         return False
-    m, n, k = _sizes(node)
+    m, n, k = sizes_of(node)
     return hint(m) == 1 and is_long_matrix(n, k, bfloat16)
 
 
-def _sizes(node: Node) -> tuple[Dim, Dim, Dim]:
+def sizes_of(node: Node) -> tuple[Dim, Dim, Dim]:
     x, y = node.inputs
     contract, batch = node.kwargs["contract"], node.kwargs["batch"]
     m = product(x.shape[k] for k in free_dims(x.ndim, contract[0], batch[0]))
@@ -130,13 +130,20 @@ def _sizes(node: Node) -> tuple[Dim, Dim, Dim]:
 
 def half_behind(producer: Callable[..., Any], var: Var) -> DType | None:
     """The half precision that ``var`` was converted from, if it was."""
+    return converted_from(producer, var, HALVES, float32)
+
+
+def converted_from(
+    producer: Callable[..., Any], var: Var, narrow: Sequence[DType], wide: DType
+) -> DType | None:
+    """The one of the dtypes ``narrow`` that ``var`` was converted to ``wide`` from, if it was."""
     for _ in range(MOST_VIEWS):
         node = producer(var)
         if node is None or not node.inputs:
             return None
         if node.op == "convert":
             found = node.inputs[0].dtype
-            return found if found in HALVES and node.out.dtype is float32 else None
+            return found if found in narrow and node.out.dtype is wide else None
         if not _is_view(node):
             return None
         var = node.inputs[0]

@@ -6,6 +6,7 @@ from ...dataclass import dataclass
 from ...device import CPU
 from ...dtypes import DType, bfloat16, complex64, complex128, float16, float32, float64
 from ...graph.ir import ArrayType, Var, array_type
+from ...prims.contract import BYTES
 from ...symbolic.integers import Dim, hint, product, same
 from ..fusion.fuse import Root
 from ..loops.dependences import reads_at
@@ -61,7 +62,15 @@ def lower_contract(lowering: State, value: Value) -> None:
         _loops(lowering, value, dims)
 
 
+def _is_of_bytes(value: Value) -> bool:
+    """Whether this is a product by 8-bit integers that are widened on the way (``fusion.byte_operands``)."""
+    right = value.inputs[1].dtype
+    return right in BYTES and value.dtype is not right
+
+
 def _wants_blas(value: Value, dims: Dims) -> bool:
+    if _is_of_bytes(value):
+        return True
     if value.dtype not in (BLAS_DTYPES if value.type.device == CPU else DEVICE_DTYPES):
         return False
     x, y = value.inputs
@@ -188,7 +197,8 @@ def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
     m = product(x.shape[k] for k in dims.x_free)
     n = product(y.shape[k] for k in dims.y_free)
     k = product(x.shape[k] for k in dims.x_contract)
-    own = value.type.device == CPU and value.dtype in OWN_DTYPES and len(dims.x_batch) <= MAX_BATCH_AXES
+    multiplied = value.dtype in OWN_DTYPES or _is_of_bytes(value)
+    own = value.type.device == CPU and multiplied and len(dims.x_batch) <= MAX_BATCH_AXES
     own = own and value.var.name not in lowering.library
     a = _operand(lowering, x, dims.x_batch, dims.x_free, dims.x_contract, m, k, own)
     b = _operand(lowering, y, dims.y_batch, dims.y_contract, dims.y_free, k, n, own)

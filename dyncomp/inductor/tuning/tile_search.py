@@ -71,7 +71,9 @@ class TileSearch:
         if len(steps) != 1 or len(self.made.planned.plan.steps) != 1:
             return None
         (step,) = steps
-        if not isinstance(step, CallBlas) or not step.own or step.source is not None or step.c is None:
+        if not isinstance(step, CallBlas) or not step.own or step.c is None:
+            return None
+        if not step.a_dtype is step.b_dtype is step.dtype:
             return None
         if step.windows is not None and step.windows.depthwise:
             return None

@@ -44,6 +44,9 @@
  *          the runtime finds best): vectors of a tile, then panels of b (of tiles' width), rows and terms that are worked
  *          on in one go. The bits do not depend on them. `way` (kWay...): how a convolution is made.
  * gemm_bf16: the same of a and b in bfloat16; c, and what `done` gets, is float32.
+ * gemm_i8: the same of 8-bit integers, no windows; c, and what `done` gets, is int32, exact but that it wraps. `a_bytes` and
+ *          `b_bytes` say of which kind (kSignedBytes, kUnsignedBytes). gemm_f32 takes `b_bytes` too (else 0), without
+ *          windows: b is widened to float32 on the way.
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
  *          c of the first and a of the second are not used, nor is `done` of the second. Where `causal` of the first is
@@ -61,7 +64,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 13
+#define DYNCOMP_ABI_VERSION 14
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -103,6 +106,7 @@ struct Gemm {
   i64 softmax;
   double factor;
   i64 tile_vectors, block_panels, block_rows, block_terms, way;
+  i64 a_bytes, b_bytes;
 };
 struct RowStep {
   i64 kind, matrix;
@@ -123,6 +127,7 @@ struct Runtime {
   int (*rows_f32)(const struct RowStep* steps, i64 count, i64 matrices);
   int (*rows_f64)(const struct RowStep* steps, i64 count, i64 matrices);
   int (*gemm_bf16)(const struct Gemm*);
+  int (*gemm_i8)(const struct Gemm*);
   int timed;
   void (*next_step)(void);
   void (*branches)(void (*run)(void* ctx, i64 branch), void* ctx, i64 count);
@@ -138,6 +143,9 @@ enum { kRowKernel = 0, kRowScores = 1, kRowOut = 2, kRowSum = 3 };
 /* Ways of a convolution: the usual one, without sums of the image (Winograd's), by copies of what windows see, and by
  * shifts of one copy of the image where that can be. */
 enum { kWayUsual = 0, kWayPlain = 1, kWayWindows = 2, kWayShifts = 3 };
+
+/* Kinds of 8-bit integers (`a_bytes`, `b_bytes`). */
+enum { kSignedBytes = 1, kUnsignedBytes = 2 };
 
 typedef struct Filling Filling;
 typedef i64 (*RunFunction)(void** buffers, const i64* syms, const Runtime* rt, i64* error);

@@ -164,7 +164,7 @@ bool take_batch(PyObject* batch, Gemm& gemm) {
 }
 
 /* matrix_product(set, letter, m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, windows=zeros, kept=0,
- * tiling=zeros, batch=()): on addresses, for tests and measurements. `windows`: the numbers of a Windows, in order; an
+ * tiling=zeros, batch=(), a_bytes=0, b_bytes=0): on addresses, for tests and measurements. `windows`: the numbers of a Windows, in order; an
  * operand is an image then. `tiling`: tile_vectors, block_panels, block_rows, block_terms, way. `batch`: for each axis its
  * size and the steps of a, b and c. */
 PyObject* matrix_product(PyObject*, PyObject* args) {
@@ -174,12 +174,13 @@ PyObject* matrix_product(PyObject*, PyObject* args) {
   long long a, b, c;
   Windows w = {};
   PyObject* batch = nullptr;
-  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLLLL)L(LLLLL)O!:matrix_product", &name, &letter, &gemm.m, &gemm.n,
+  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLLLL)L(LLLLL)O!LL:matrix_product", &name, &letter, &gemm.m, &gemm.n,
                         &gemm.k, &a, &gemm.a_row, &gemm.a_col, &b, &gemm.b_row, &gemm.b_col, &c, &gemm.c_row,
                         &w.columns, &w.sizes[0], &w.sizes[1], &w.kernel[0], &w.kernel[1], &w.stride[0], &w.stride[1],
                         &w.dilation[0], &w.dilation[1], &w.padding[0], &w.padding[1], &w.channel, &w.step[0],
                         &w.step[1], &w.channels_last, &w.depthwise, &gemm.kept, &gemm.tile_vectors, &gemm.block_panels,
-                        &gemm.block_rows, &gemm.block_terms, &gemm.way, &PyTuple_Type, &batch))
+                        &gemm.block_rows, &gemm.block_terms, &gemm.way, &PyTuple_Type, &batch,
+                        &gemm.a_bytes, &gemm.b_bytes))
     return nullptr;
   if (batch && !take_batch(batch, gemm)) return nullptr;
   if (w.columns > 0) gemm.windows = &w;
@@ -190,7 +191,7 @@ PyObject* matrix_product(PyObject*, PyObject* args) {
   gemm.c = reinterpret_cast<void*>(c);
   int failed;
   Py_BEGIN_ALLOW_THREADS;
-  failed = (*letter == 's' ? set->f32 : *letter == 'b' ? set->bf16 : set->f64)(&gemm);
+  failed = (*letter == 's' ? set->f32 : *letter == 'b' ? set->bf16 : *letter == 'i' ? set->i8 : set->f64)(&gemm);
   Py_END_ALLOW_THREADS;
   if (failed) return PyErr_NoMemory();
   Py_RETURN_NONE;

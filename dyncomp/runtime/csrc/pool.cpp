@@ -34,7 +34,7 @@
 namespace dyncomp {
 
 Runtime runtime_table = {parallel_for, 1,       {},      blas_serial, nullptr, nullptr,   nullptr,
-                         nullptr,      nullptr, nullptr, nullptr,     0,       next_step, run_branches};
+                         nullptr,      nullptr, nullptr, nullptr,     nullptr, 0,       next_step, run_branches};
 
 namespace {
 
@@ -526,6 +526,7 @@ void use_products(const GemmSet* gemm) {
   runtime_table.rows_f32 = gemm->rows_f32;
   runtime_table.rows_f64 = gemm->rows_f64;
   runtime_table.gemm_bf16 = gemm->bf16;
+  runtime_table.gemm_i8 = gemm->i8;
 }
 
 }  // namespace dyncomp

@@ -18,13 +18,15 @@ Symbols = Mapping[str, str]
 TILE_PARAMETERS = """\
 (void* raw, const void* tile, i64 tile_row, i64 number, i64 row, i64 rows,
                    i64 col, i64 cols)"""
-_SHORT = {"float32": "f32", "float64": "f64", "bfloat16": "bf16"}
+_SHORT = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "int8": "i8", "uint8": "i8"}
+# kinds of operands (``Gemm.a_bytes``)
+_BYTES = {"int8": 1, "uint8": 2}
 
 
 def own_product(step: CallBlas, symbols: Symbols, tile: str, fills: Mapping[str, str]) -> list[str]:
     """The statements that run a product; ``tile``: the function that finishes its tiles, or ""; ``fills``:
     those that make its operands "a" and "b"."""
-    entry = f"gemm_{_SHORT[(step.source or step.dtype).name]}"
+    entry = f"gemm_{_SHORT[step.a_dtype.name]}"
     run = f"    if (rt->{entry}(&gemm)) return {MEMORY_ERROR};"
     return ["  {", *_filled("gemm", step, symbols, tile, fills=fills), run, "  }"]
 
@@ -79,6 +81,7 @@ def _filled(
         return ctext.dimension(value, symbols)
 
     matrices = {"a": step.a, "b": step.b, "c": step.c}
+    dtypes = {"a": step.a_dtype, "b": step.b_dtype}
     lines = [
         f"    Gemm {name} = {{}};",
         f"    {name}.m = {dim(step.m)}, {name}.n = {dim(step.n)}, {name}.k = {dim(step.k)};",
@@ -86,11 +89,13 @@ def _filled(
     for letter in operands:
         matrix = matrices[letter]
         assert matrix is not None
-        lines.append(f"    {name}.{letter} = {_pointer(matrix, step.source or step.dtype, symbols)};")
+        lines.append(f"    {name}.{letter} = {_pointer(matrix, dtypes[letter], symbols)};")
         steps = (
             f"{name}.{letter}_row = {dim(matrix.row_stride)}, {name}.{letter}_col = {dim(matrix.col_stride)}"
         )
         lines.append(f"    {steps};")
+        if dtypes[letter].name in _BYTES:
+            lines.append(f"    {name}.{letter}_bytes = {_BYTES[dtypes[letter].name]};")
     if step.c is not None:
         lines.append(f"    {name}.c = {_pointer(step.c, step.dtype, symbols)};")
         lines.append(f"    {name}.c_row = {dim(step.c.row_stride)};")

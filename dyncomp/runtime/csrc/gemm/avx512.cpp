@@ -11,10 +11,19 @@
 namespace dyncomp {
 namespace {
 #include "avx512.h"
+constexpr bool kAddsPairs = false;
 }  // namespace
 }  // namespace dyncomp
 
 #include "instances.h"
+
+#ifndef DYNCOMP_WITHOUT_I8
+namespace dyncomp {
+namespace {
+int multiply_i8(const Gemm* gemm) { return gemm_has_vnni() ? multiply_bytes_vnni(gemm) : multiply_bytes(gemm); }
+}  // namespace
+}  // namespace dyncomp
+#endif
 
 #ifndef DYNCOMP_WITHOUT_F32
 namespace dyncomp {
@@ -29,12 +38,13 @@ int multiply_bf16(const Gemm* gemm) {
 
 namespace dyncomp {
 const GemmSet gemm_avx512 = {"avx512",
-                         DYNCOMP_F32(multiply<float>),
+                         DYNCOMP_F32(multiply_f32),
                          DYNCOMP_F64(multiply<double>),
                          DYNCOMP_F32(multiply_chain<float>),
                          DYNCOMP_F64(multiply_chain<double>),
                          DYNCOMP_F32(run_rows<float>),
                          DYNCOMP_F64(run_rows<double>),
-                         DYNCOMP_F32(multiply_bf16)};
+                         DYNCOMP_F32(multiply_bf16),
+                         DYNCOMP_I8(multiply_i8)};
 }  // namespace dyncomp
 #endif

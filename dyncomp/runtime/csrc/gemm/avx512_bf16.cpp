@@ -13,6 +13,8 @@ namespace dyncomp {
 namespace {
 #include "avx512.h"
 
+#include "extend.h"
+
 #include "tile.h"
 
 #include "pack.h"

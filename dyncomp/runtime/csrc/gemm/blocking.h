@@ -9,6 +9,8 @@ constexpr i64 kRowsPerPiece = 64, kRowsPerFilled = 256;
 /* Bytes of B that a block packs, and of C that it holds where C has no memory: parts of the second-level cache, where
  * the next block's B, asked for ahead, and rows of A find room as well. */
 constexpr i64 kBlockBytes = 256 << 10;
+/* Terms summed in registers before C is written; more are summed in equal blocks. */
+constexpr i64 kTerms = 1024;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 20;
 /* Columns of B that are made at once for dot products (whole steps of these), and terms up to which. */
@@ -30,11 +32,12 @@ bool lies_close(i64 rows, i64 row, i64 cols, i64 col) {
   return row >= 1 && col >= 1 && extent_of(rows, row, cols, col) <= 2 * rows * cols;
 }
 
-/* `Types` names an `Element` of the operands, what is `Packed` of B, a `Sum`, and the multiplications of a piece of
+/* `Types` names an element of A (`Left`) and an `Element` of B, what is `Packed` of B, a `Sum`, and the multiplications of a piece of
  * work. `Self` says what there is of scratch memory (b_scratch, a_scratch), what makes dot products (find_dots_of),
  * and does the terms of a block (terms_of_block). Terms are counted as they are multiplied: one by one, or in pairs. */
 template <class Self, class Types>
 struct Blocking {
+  using Left = typename Types::Left;
   using Element = typename Types::Element;
   using Packed = typename Types::Packed;
   using Sum = typename Types::Sum;
@@ -89,16 +92,9 @@ struct Blocking {
   i64 vectors(i64 number) const { return ceil_div(columns(number), kWidth); }
   i64 width(i64 number) const { return vectors(number) * kWidth; }
 
-  i64 offset(i64 index, const i64* strides) const {
-    i64 total = 0;
-    for (int axis = g.axes - 1; axis > 0; --axis) {
-      total += index % g.batch[axis] * strides[axis];
-      index /= g.batch[axis];
-    }
-    return g.axes > 0 ? total + index * strides[0] : 0;
-  }
+  i64 offset(i64 index, const i64* strides) const { return batch_offset(g, index, strides); }
 
-  const Element* a_of(i64 index) const { return static_cast<const Element*>(g.a) + offset(index, g.a_batch); }
+  const Left* a_of(i64 index) const { return static_cast<const Left*>(g.a) + offset(index, g.a_batch); }
   const Element* b_of(i64 index) const { return static_cast<const Element*>(g.b) + offset(index, g.b_batch); }
   Sum* c_of(i64 index) const { return static_cast<Sum*>(g.c) + offset(index, g.c_batch); }
 
@@ -174,7 +170,7 @@ struct Blocking {
 
   void dots_of_block(const Block& at) const {
     const i64 from = at.panel * panel, end = least(g.n, at.end * panel);
-    const Element* const a = a_of(at.index) + at.row * g.a_row;
+    const Left* const a = a_of(at.index) + at.row * g.a_row;
     const Element* const b = b_of(at.index);
     for (i64 i = 0; i < at.rows; i += kDotRows) {
       const i64 high = least(kDotRows, at.rows - i);
@@ -223,7 +219,9 @@ KeptUse take_packed(const Kind& product) {
   const Gemm& g = product.g;
   const size_t bytes = static_cast<size_t>(product.packed_size()) * sizeof(typename Kind::Packed);
   if (!g.fill_b) {
-    const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, sizeof(typename Kind::Element), product.panel, 0};
+    using Element = typename Kind::Element;
+    constexpr i64 kIsUnsigned = static_cast<Element>(-1) > 0; /* other numbers of the same bytes */
+    const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, sizeof(Element), product.panel, kIsUnsigned};
     return kept_take(key, {0, nullptr, nullptr}, bytes, pack_all<Kind>, &product);
   }
   const Filling& filling = *g.fill_b;

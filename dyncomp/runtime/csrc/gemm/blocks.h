@@ -1,6 +1,16 @@
 /* Blocks of some work in parallel: `work.block(number, scratch)`, with scratch memory for each thread. Included
  * once per instruction set. */
 
+/* Where an operand of one product of a batch begins. */
+inline i64 batch_offset(const Gemm& g, i64 index, const i64* strides) {
+  i64 total = 0;
+  for (int axis = g.axes - 1; axis > 0; --axis) {
+    total += index % g.batch[axis] * strides[axis];
+    index /= g.batch[axis];
+  }
+  return g.axes > 0 ? total + index * strides[0] : 0;
+}
+
 /* Memory for copies: in the object itself where it is small, else a block of the cache. */
 template <class T, i64 kSmall>
 struct Memory {

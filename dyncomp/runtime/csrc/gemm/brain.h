@@ -8,6 +8,7 @@ constexpr i64 kBrainPairs = 512, kBrainBlockBytes = 512 << 10;
 constexpr i64 kBrainFilledTerms = 64;
 
 struct BrainTypes {
+  using Left = Brain;
   using Element = Brain;
   using Packed = Pair;
   using Sum = dyncomp::Sum;

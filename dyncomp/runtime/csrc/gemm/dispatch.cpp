@@ -20,8 +20,12 @@ bool runs_avx512() {
 bool runs_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 bool runs_brain() { return runs_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
+bool runs_vnni() { return runs_avx512() && __builtin_cpu_supports("avx512vnni"); }
 #else
 bool runs_brain() { return false; }
+
+bool runs_vnni() { return false; }
 #endif
 
 bool always() { return true; }
@@ -47,8 +51,14 @@ bool gemm_has_brain() {
   return has;
 }
 
+bool gemm_has_vnni() {
+  static const bool has = runs_vnni();
+  return has;
+}
+
 #if !defined(__x86_64__)
 int multiply_brain(const Gemm*) { return 1; }
+int multiply_bytes_vnni(const Gemm*) { return 1; }
 #endif
 
 }  // namespace dyncomp

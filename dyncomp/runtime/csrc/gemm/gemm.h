@@ -4,7 +4,7 @@
  * tile of C is held in registers while a panel of B, packed so that it is read in order, streams past. A block of
  * B is packed into the second-level cache just before all rows of A that a thread has go over it. The same code is
  * compiled for several instruction sets (avx512.cpp, avx2.cpp, portable.cpp). Products of bfloat16 are such products of
- * what is widened (widen.h), or go by instructions of their own (avx512_bf16.cpp).
+ * what is widened (widen.h), or go by instructions of their own (avx512_bf16.cpp). So do those of 8-bit integers (bytes.h).
  *
  * Every element of C is summed by one thread, over k in order, in blocks that depend on the sizes and strides
  * alone: the bits do not depend on the number of threads.
@@ -16,7 +16,8 @@
 
 namespace dyncomp {
 
-/* float32 and float64, and bfloat16 summed in float32, for one instruction set; 1 if there was no memory to pack into. */
+/* float32 and float64, bfloat16 summed in float32, and 8-bit integers summed in int32, for one instruction set; 1 if there
+ * was no memory to pack into. */
 struct GemmSet {
   const char* name;
   int (*f32)(const Gemm*);
@@ -26,6 +27,7 @@ struct GemmSet {
   int (*rows_f32)(const RowStep*, i64, i64);
   int (*rows_f64)(const RowStep*, i64, i64);
   int (*bf16)(const Gemm*);
+  int (*i8)(const Gemm*);
 };
 
 /* Libraries for C leave out what they do not call (archives/clib/sources.py). */
@@ -38,6 +40,11 @@ struct GemmSet {
 #define DYNCOMP_F64(product) nullptr
 #else
 #define DYNCOMP_F64(product) product
+#endif
+#ifdef DYNCOMP_WITHOUT_I8
+#define DYNCOMP_I8(product) nullptr
+#else
+#define DYNCOMP_I8(product) product
 #endif
 
 extern const GemmSet gemm_avx512;
@@ -53,6 +60,11 @@ bool gemm_halves_vectors();
 /* Whether this processor multiplies bfloat16, and the product that does (avx512_bf16.cpp). */
 bool gemm_has_brain();
 int multiply_brain(const Gemm* gemm);
+
+/* Whether this processor adds products of 16-bit integers to 32-bit ones in one instruction, and the product of bytes that
+ * does (avx512_vnni.cpp). */
+bool gemm_has_vnni();
+int multiply_bytes_vnni(const Gemm* gemm);
 
 }  // namespace dyncomp
 #endif

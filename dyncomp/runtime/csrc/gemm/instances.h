@@ -4,6 +4,8 @@
 namespace dyncomp {
 namespace {
 
+#include "extend.h"
+
 #include "tile.h"
 
 #include "pack.h"
@@ -34,12 +36,18 @@ namespace {
 
 #include "small_images.h"
 
+#include "pairs.h"
+
 #include "vector.h"
 
 #include "multiply.h"
 
 #ifndef DYNCOMP_WITHOUT_F32
 #include "widen.h"
+#endif
+
+#ifndef DYNCOMP_WITHOUT_I8
+#include "bytes.h"
 #endif
 
 #include "softmax.h"

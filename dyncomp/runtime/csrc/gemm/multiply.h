@@ -57,7 +57,7 @@ int multiply(const Gemm* gemm) {
     if (gemm->way == kWayShifts ? shifts.possible() : gemm->way != kWayWindows && shifts.pays())
       return run_shifted(shifts, products);
   }
-  if (goes_by_vector<T>(*gemm)) return multiply_vector(product, products);
+  if (goes_by_vector<T>(*gemm)) return multiply_rows<Singles<T>>(*gemm, products);
   const int failed = run_product(product, products);
   if (product.symmetric && !failed) mirror_all(product, products);
   return failed;

@@ -12,6 +12,7 @@ constexpr int kVectorBytes = 16;
 constexpr int kRegisters = 16;
 constexpr int kTileVectors = 2;
 constexpr int kTileRowsMost = 6;
+constexpr bool kAddsPairs = false; /* whether there is one instruction for what pairs.h does */
 }  // namespace
 }  // namespace dyncomp
 
@@ -19,11 +20,12 @@ constexpr int kTileRowsMost = 6;
 
 namespace dyncomp {
 const GemmSet gemm_portable = {"portable",
-                         DYNCOMP_F32(multiply<float>),
+                         DYNCOMP_F32(multiply_f32),
                          DYNCOMP_F64(multiply<double>),
                          DYNCOMP_F32(multiply_chain<float>),
                          DYNCOMP_F64(multiply_chain<double>),
                          DYNCOMP_F32(run_rows<float>),
                          DYNCOMP_F64(run_rows<double>),
-                         DYNCOMP_F32(multiply_widened)};
+                         DYNCOMP_F32(multiply_widened),
+                         DYNCOMP_I8(multiply_bytes)};
 }  // namespace dyncomp

@@ -26,11 +26,10 @@ constexpr i64 kSymmetricFrom = 64;
 constexpr i64 kGroups = 8;
 /* Whether there are tiles whose last vector is half of one. */
 constexpr bool kHalfTiles = kVectorBytes == 64;
-/* Terms summed in registers before C is written; more are summed in equal blocks. */
-constexpr i64 kTerms = 1024;
 
 template <class T>
 struct PlainTypes {
+  using Left = T;
   using Element = T;
   using Packed = T;
   using Sum = T;

@@ -46,14 +46,7 @@ template <class Kind>
 struct Operands {
   const Gemm& g;
 
-  i64 offset(i64 index, const i64* strides) const {
-    i64 total = 0;
-    for (int axis = g.axes - 1; axis >= 0; --axis) {
-      total += index % g.batch[axis] * strides[axis];
-      index /= g.batch[axis];
-    }
-    return total;
-  }
+  i64 offset(i64 index, const i64* strides) const { return batch_offset(g, index, strides); }
 
   const typename Kind::Element* a_of(i64 index) const {
     return static_cast<const typename Kind::Element*>(g.a) + offset(index, g.a_batch);

@@ -238,9 +238,20 @@ Tile<T> find_tile(i64 rows, i64 vectors) {
   return tile_of_rows<T, Right, kHalf, kVectors, most_rows(kVectors)>(rows);
 }
 
+/* A vector of elements, widened where they are bytes. */
+template <class T, class From>
+__attribute__((always_inline)) inline typename Lanes<T>::Vector widened(const From* from) {
+  using Vector = typename Lanes<T>::Vector;
+  if constexpr (sizeof(T) == sizeof(From)) {
+    return *reinterpret_cast<const typename Lanes<T>::Unaligned*>(from);
+  } else {
+    return __builtin_convertvector(as_integers<From>(bytes_at<From, Lanes<T>::kWidth>(from)), Vector);
+  }
+}
+
 /* c[kRows][kCols] = sum over p of a[., p] * b[p, .], where both are contiguous along p: no packing at all. */
-template <class T, int kRows, int kCols>
-__attribute__((noinline)) void dots(i64 k, const T* a, i64 a_row, const T* b, i64 b_col, T* c, i64 c_row) {
+template <class T, int kRows, int kCols, class Right>
+__attribute__((noinline)) void dots(i64 k, const T* a, i64 a_row, const Right* b, i64 b_col, T* c, i64 c_row) {
   using Vector = typename Lanes<T>::Vector;
   using Unaligned = typename Lanes<T>::Unaligned;
   constexpr int kWidth = Lanes<T>::kWidth;
@@ -254,7 +265,7 @@ __attribute__((noinline)) void dots(i64 k, const T* a, i64 a_row, const T* b, i6
   for (; p + kWidth <= k; p += kWidth) {
     Vector right[kCols];
 #pragma GCC unroll 16
-    for (int j = 0; j < kCols; ++j) right[j] = *reinterpret_cast<const Unaligned*>(b + j * b_col + p);
+    for (int j = 0; j < kCols; ++j) right[j] = widened<T>(b + j * b_col + p);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const Vector left = *reinterpret_cast<const Unaligned*>(a + i * a_row + p);
@@ -271,8 +282,8 @@ __attribute__((noinline)) void dots(i64 k, const T* a, i64 a_row, const T* b, i6
   }
 }
 
-template <class T>
-using Dots = void (*)(i64, const T*, i64, const T*, i64, T*, i64);
+template <class T, class Right = T>
+using Dots = void (*)(i64, const T*, i64, const Right*, i64, T*, i64);
 
 /* Rows of dot products that are made at once, and columns; columns of a single row, which waits for memory. */
 constexpr int kDotRows = kVectorBytes == 16 ? 2 : 4, kDotCols = kVectorBytes == 64 ? 4 : 2;
@@ -285,10 +296,10 @@ inline i64 dot_columns(i64 rows, i64 left) {
 }
 
 /* The kernel for `rows` rows and as many columns as dot_columns says. */
-template <class T, int kRows = kDotRows>
-Dots<T> find_dots(i64 rows, i64 cols) {
+template <class T, class Right = T, int kRows = kDotRows>
+Dots<T, Right> find_dots(i64 rows, i64 cols) {
   if constexpr (kRows > 1)
-    if (rows < kRows) return find_dots<T, kRows - 1>(rows, cols);
-  if (kRows == 1 && cols == kSingleDotCols) return dots<T, 1, kSingleDotCols>;
-  return cols == 1 ? dots<T, kRows, 1> : dots<T, kRows, kDotCols>;
+    if (rows < kRows) return find_dots<T, Right, kRows - 1>(rows, cols);
+  if (kRows == 1 && cols == kSingleDotCols) return dots<T, 1, kSingleDotCols, Right>;
+  return cols == 1 ? dots<T, kRows, 1, Right> : dots<T, kRows, kDotCols, Right>;
 }

@@ -19,6 +19,8 @@ namespace dyncomp {
 #ifdef DYNCOMP_PRODUCTS /* the set for this library's processors */
 bool gemm_has_brain() { return false; }
 int multiply_brain(const Gemm*) { return 1; }
+bool gemm_has_vnni() { return false; }
+int multiply_bytes_vnni(const Gemm*) { return 1; }
 #endif
 
 void* scratch_allocate(size_t bytes) {
