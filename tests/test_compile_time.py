@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -35,8 +36,9 @@ EXPECTED = {"capture", "compile", *(step.name for step in PASSES), *OF_THE_INDUC
 
 
 @pytest.fixture(autouse=True)
-def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code is not run: g++ need not optimise it."""
+def quick_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The code is not run: g++ need not optimise it. The cache has no kernels of other tests."""
+    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
 
     def unoptimised() -> Toolchain:
         found = find_toolchain()

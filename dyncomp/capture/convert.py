@@ -514,6 +514,7 @@ def _break_records(tracer: Tracer, end: End) -> tuple[BreakRecord, ...]:
         body = known_body(tracer.config, end.frames[-1], end.loop)
         plain = body is not None and tracer.config.is_plain_body(body.code)
         how = "left to plain Python: too little array work in it" if plain else "that is not unrolled"
+        how += f" (the break inside: {end.inside})" if end.inside and not plain else ""
         if end.is_native:
             how = "over single numbers, compiled as a whole when it runs for long"
         return (BreakRecord("loop", f"a {end.loop.kind} loop {how}", stack[-1], stack),)

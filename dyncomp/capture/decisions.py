@@ -20,7 +20,7 @@ class Restart(Exception):
 class Decisions:
     """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
 
-    loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    loop_breaks: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # what breaks inside
     busy_loops: set[tuple[types.CodeType, int]] = field(default_factory=set)  # not idle (`idle_loops`)
     no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)

@@ -51,6 +51,7 @@ class LoopEnd:
     frames: list[Frame]
     loop: Loop
     is_native: bool = False  # it works on single numbers only, and is to be compiled as a whole
+    inside: str = ""  # what breaks the graph inside, if that is why it is not unrolled
 
 
 @dataclass(eq=False)
@@ -77,7 +78,7 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
     check_outer_frames(tracer, frame, problem.reason)
     loop = frame.info.outermost_loop(instr.index)
     if loop is not None:
-        _break_loop(tracer, frame, loop, problem)
+        _break_loop(tracer, frame, loop, problem.reason)
     problem.forget_frames()
     raise TraceEnd(BreakEnd(list(tracer.frames), instr, problem))
 
@@ -109,7 +110,7 @@ def check_outer_frames(tracer: Tracer, innermost: Frame, reason: str) -> None:
             _restart(tracer, no_inline=((frame.raw_code, frame.current), reason))
         loop = frame.info.outermost_loop(frame.current)
         if loop is not None:
-            _break_loop(tracer, frame, loop, None)
+            _break_loop(tracer, frame, loop, reason)
 
 
 def _can_be_resumed(caller: Frame, callee: Frame) -> bool:
@@ -132,11 +133,11 @@ def _remember_refusals(tracer: Tracer, reason: str) -> None:
             )
 
 
-def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None) -> None:
+def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, inside: str) -> None:
     why = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)
     if why is None:
-        _restart(tracer, loop_break=(frame.raw_code, loop.header))
-    detail = f" (the break inside: {problem.reason})" if problem is not None else ""
+        _restart(tracer, loop_break=((frame.raw_code, loop.header), inside))
+    detail = f" (the break inside: {inside})" if inside else ""
     _restart(tracer, plain=((frame.raw_code, loop.header), f"{why}{detail}"))
 
 
@@ -148,17 +149,18 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     outermost = frame.info.outermost_loop(header)
     if loop is None or outermost is None:
         raise Skip(f"no loop at instruction {header} of {frame.code.qualname}")
+    inside = tracer.decisions.loop_breaks.get((frame.raw_code, header), "")
     if outermost is not loop and outermost.header != header:
-        _break_loop(tracer, frame, outermost, None)
+        _break_loop(tracer, frame, outermost, inside)
     if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem), problem.break_id)
     if is_native_loop(tracer, frame, loop):
-        raise TraceEnd(LoopEnd(list(tracer.frames), loop, is_native=True))
+        raise TraceEnd(LoopEnd(list(tracer.frames), loop, is_native=True, inside=inside))
     problem_of_loop = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)
     if problem_of_loop is not None:
         raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))
-    raise TraceEnd(LoopEnd(list(tracer.frames), loop))
+    raise TraceEnd(LoopEnd(list(tracer.frames), loop, inside=inside))
 
 
 def leave_comprehension(tracer: Tracer, frame: Frame) -> None:
@@ -189,14 +191,14 @@ def _restart(
     tracer: Tracer,
     *,
     no_inline: tuple[tuple[types.CodeType, int], str] | None = None,
-    loop_break: tuple[types.CodeType, int] | None = None,
+    loop_break: tuple[tuple[types.CodeType, int], str] | None = None,
     plain: tuple[tuple[types.CodeType, int], str] | None = None,
 ) -> None:
     decisions = tracer.decisions
     if no_inline is not None:
         decisions.no_inline[no_inline[0]] = no_inline[1]
     if loop_break is not None:
-        decisions.loop_breaks.add(loop_break)
+        decisions.loop_breaks[loop_break[0]] = loop_break[1]
     if plain is not None:
         decisions.plain[plain[0]] = plain[1]
     raise tracer.restart
@@ -217,7 +219,7 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
         raise Skip("a loop that never reaches its header")
     frame_start = frame.info.outermost_loop(target)
     assert frame_start is not None
-    _break_loop(tracer, frame, frame_start, None)
+    _break_loop(tracer, frame, frame_start, "")
 
 
 def _unrolls_on(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
@@ -253,9 +255,12 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     options = tracer.config.options
     if target in frame.layers:
         few = trips <= LAYERS * (options.unroll_ops if target in frame.parameters else options.unroll_limit)
-        return few and len(tracer.builder.nodes) <= _most_nodes(tracer, frame)
+        if few and len(tracer.builder.nodes) <= _most_nodes(tracer, frame):
+            return True
     if goes_on_idle(tracer, frame, target, trips):
         return True
+    if target in frame.layers:
+        return False
     if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
     limit = 4 * options.unroll_ops

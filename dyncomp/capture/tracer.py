@@ -15,12 +15,14 @@ from typing import Any, NoReturn
 
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Called, Frontend, TraceContext, TypedTuple
+from ..frontends.known import relied_array
 from ..graph.ir import GraphBuilder, Loc
 from ..hook._hook import has_plain_names
 from ..signals import is_from_handler
 from ..symbolic.integers import ShapeEnv, SymInt
 from . import effects, machine, operators, wrap
 from .arrays import complex_views, leaves
+from .arrays.held_elements import HeldElements
 from .breaks import Break
 from .calls import call as calls
 from .calls import numerics
@@ -70,6 +72,7 @@ class Tracer:
         make_builder = numerics.CheckedBuilder if self.is_strict else GraphBuilder
         self.builder: GraphBuilder = make_builder(config.table, self.env)
         self.builder.device = decisions.device
+        self.builder.held = HeldElements(self)
         self.tx = TraceContext(self.builder, module=self._module, changes=self._changes)
         self.tx.may_pin = lambda: not self.is_captured_often()
         self.tx.attribute = self._attribute
@@ -503,6 +506,11 @@ class Tracer:
         return self.integer_of(ConstValue(self.key_constant(value, what)), what)
 
     def integer_of(self, value: Value, what: str) -> int:
+        value = self.realize(value)
+        if isinstance(value, ArrayValue) and value.ref.kind == "array" and not value.ref.ndim:
+            known = relied_array(self.builder, value.ref.var) if value.ref.dtype.is_integer else None
+            if known is not None:
+                return int(known)
         found = self.constant_of(value, what)
         if not hasattr(type(found), "__index__"):
             raise Break("would-raise", f"{what} of type {type(found).__name__}")

@@ -1,5 +1,6 @@
 """Small arrays made in the captured code from constants alone: what they hold is known at capture. Made from
-symbolic sizes, too, it is known for the sizes of this call, which can be guarded (``pinned_array``)."""
+symbolic sizes, too, it is known for the sizes of this call, which can be guarded (``pinned_array``); so it is
+with small arrays that objects of the program hold (``relied_array``)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..device import CPU
 from ..dtypes import int64
-from ..graph.ir import COPY, GraphBuilder, Node, Var
+from ..graph.ir import COPY, GraphBuilder, HeldArrays, Node, Var
 from ..graph.noted import NOTED, noting
 from ..signals import is_from_handler
 from ..symbolic.integers import Dim, SymInt, depends_on_data, hint
@@ -40,27 +41,45 @@ def pinned_array(builder: GraphBuilder, var: Var) -> Any:
     return found
 
 
+def relied_array(builder: GraphBuilder, var: Var) -> Any:
+    """As ``known_array``, and where it depends on what objects of the program hold, what it is for that: the
+    capture guards it."""
+    known = _Known(builder, at_hints=False, held=builder.held)
+    found = known.array(var)
+    if found is not None and builder.held is not None:
+        for held in known.inputs:
+            builder.held.rely(held)
+    return found
+
+
 def with_integers(builder: GraphBuilder, value: object) -> Any:
-    """An argument with numbers in place of arrays of integers that are known; the same object where there is
-    none."""
+    """An argument with numbers in place of arrays of integers that are known (``relied_array``); the same
+    object where there is none."""
+    if isinstance(value, slice):
+        parts = [with_integers(builder, part) for part in (value.start, value.stop, value.step)]
+        same = all(a is b for a, b in zip(parts, (value.start, value.stop, value.step)))
+        return value if same else slice(*parts)
     if isinstance(value, (tuple, list)):
         parts = [with_integers(builder, part) for part in value]
         same = all(a is b for a, b in zip(parts, value))
         return value if same else type(value)(parts) if type(value) in (tuple, list) else value
     if not isinstance(value, ArrayRef) or value.ndim > 1 or value.dtype != int64 or value.kind == "masked":
         return value
-    array = known_array(builder, value.var)
+    array = relied_array(builder, value.var)
     if array is None:
         return value
     return array.tolist() if array.ndim else np.int64(array)
 
 
 class _Known:
-    """``at_hints``: symbolic sizes are those of this call; ``sizes`` says which."""
+    """``at_hints``: symbolic sizes are those of this call; ``sizes`` says which. ``held``: what inputs are;
+    ``inputs`` says which."""
 
-    def __init__(self, builder: GraphBuilder, at_hints: bool) -> None:
+    def __init__(self, builder: GraphBuilder, at_hints: bool, held: HeldArrays | None = None) -> None:
         self.builder = builder
         self.at_hints = at_hints
+        self.held = held
+        self.inputs: list[Var] = []
         self.made = {out.name: node for node in builder.nodes for out in node.outputs}
         self.seen: dict[str, Any] = {}
         self.sizes: list[SymInt] = []
@@ -77,6 +96,9 @@ class _Known:
             self.seen[var.name] = None
             if node is not None and depth < _DEEPEST and self._is_small(node):
                 self._run(node, depth)
+            elif node is None and self.held is not None:
+                self.seen[var.name] = self.held.elements(var)
+                self.inputs += [var] if self.seen[var.name] is not None else []
         return self.seen[var.name]
 
     def _is_small(self, node: Node) -> bool:

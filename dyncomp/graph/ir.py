@@ -303,6 +303,13 @@ class OpRow(Protocol):
 OpTable = Mapping[str, OpRow]
 
 
+class HeldArrays(Protocol):
+    """What inputs hold that the program's own objects keep: see ``capture.arrays.held_elements``."""
+
+    def elements(self, var: Var) -> Any: ...
+    def rely(self, var: Var) -> None: ...
+
+
 class GraphBuilder:
     """Appends nodes one by one, inferring the type of every value through the op's ``meta``."""
 
@@ -327,6 +334,7 @@ class GraphBuilder:
         self.differentiated: set[str] = set()
         self.leaves: set[str] = set()
         self.producers: dict[str, Node] = {}
+        self.held: HeldArrays | None = None
         self._counter = 0
         self._input_counter = 0
 

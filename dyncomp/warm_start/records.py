@@ -15,7 +15,8 @@ from ..inductor import launch
 
 _CLASSES: tuple[type, ...] = (
     *(BreakRecord, Loc, guard.Guard),
-    *(fact_kinds.ArrayFacts, fact_kinds.CustomCheck, fact_kinds.Distinct, fact_kinds.NoOverlap),
+    *(fact_kinds.ArrayFacts, fact_kinds.CustomCheck, fact_kinds.Distinct, fact_kinds.Elements),
+    fact_kinds.NoOverlap,
     *(fact_kinds.SymBinding, fact_kinds.SymCondition, fact_kinds.TensorFacts),
     *(
         source.LocalSource,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from dyncomp.capture.guards.fact_kinds import CustomCheck, SymBinding, SymCondition, TensorFacts
+from dyncomp.capture.guards.fact_kinds import CustomCheck, Elements, SymBinding, SymCondition, TensorFacts
 from dyncomp.capture.guards.guard import Guard, GuardRefused, Kind, compile_guards, describe_failure
 from dyncomp.capture.guards.source import AttrSource, LocalSource
 from tests.warm_start.test_plain import packed, unpacked
@@ -93,3 +94,30 @@ def test_custom():
     guard = Guard(X, Kind.CUSTOM_ARRAY, CustomCheck(lambda t, e: t.dim() == e, 2))
     assert check(guard, torch.ones(3, 4))
     assert not check(guard, torch.ones(3))
+
+
+def test_elements():
+    guard = Guard(X, Kind.ELEMENTS, Elements.of(np.array([3, 4])))
+    assert str(guard) == "x: elements [3, 4]"
+    assert unpacked(packed(guard.expected)) == guard.expected
+    assert check(guard, torch.tensor([3, 4]))
+    assert check(guard, np.array([3, 4]))
+    assert check(guard, torch.tensor([[1, 2], [3, 4]])[1])
+    for other in (
+        torch.tensor([3, 5]),
+        torch.tensor([3, 9, 4, 9])[::2],
+        torch.tensor([3, 4], dtype=torch.int32),
+        torch.tensor([3, 4, 5]),
+        np.array([3, 4, 5]),
+        np.array([3, 9, 4, 9])[::2],
+        torch.empty(2, dtype=torch.int64, device="meta"),
+        [3, 4],
+        None,
+    ):
+        assert not check(guard, other)
+    number = Guard(X, Kind.ELEMENTS, Elements.of(np.array(True)))
+    assert check(number, torch.tensor(True))
+    assert check(number, np.array(True))
+    assert not check(number, torch.tensor(False))
+    with pytest.raises(GuardRefused):
+        compile_guards([Guard(X, Kind.ELEMENTS, b"12")])

@@ -210,7 +210,7 @@ def test_the_runtime_runs_each_branch_once() -> None:
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong)
     # the last entry of `Runtime` (abi.h)
     pointers = ctypes.cast(_launch.runtime_address(), ctypes.POINTER(ctypes.c_void_p))
-    entry = 1 + 1 + 16 + 1 + 7 + 2
+    entry = 1 + 1 + 16 + 1 + 8 + 2
     run = ctypes.CFUNCTYPE(None, kind, ctypes.c_void_p, ctypes.c_longlong)(pointers[entry])
     before = _launch.num_threads()
     try:

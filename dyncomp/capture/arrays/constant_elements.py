@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ...frontends.known import known_array, written
+from ...frontends.known import known_array, relied_array, written
 from ...graph.ir import Node, Var
 from ...prims.opdef import OpDef
 from ...symbolic.integers import SymInt, product
 from ..values.base import Tracer
 
 
-def number_of(tracer: Tracer, var: Var) -> Any:
-    """The number that every element of ``var`` is, as a NumPy scalar; ``None`` where that is not known."""
+def number_of(tracer: Tracer, var: Var, relying: bool = False) -> Any:
+    """The number that every element of ``var`` is, as a NumPy scalar; ``None`` where that is not known.
+    ``relying``: what objects of the program hold is known, too (``relied_array``)."""
     made = {out.name: node for node in tracer.builder.nodes for out in node.outputs}
     known: dict[str, Any] = {}
     found = _number(tracer, var, made, known)
     if found is None or written(tracer.builder, made) & known.keys():
-        array = known_array(tracer.builder, var)
+        array = (relied_array if relying else known_array)(tracer.builder, var)
         return array.reshape(-1)[0] if array is not None and array.size == 1 else None
     return found
 

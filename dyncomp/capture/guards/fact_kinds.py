@@ -110,6 +110,21 @@ class TensorFacts:
 
 
 @dataclass(frozen=True)
+class Elements:
+    """What a small array holds: NumPy's name of the dtype, and all elements in C order."""
+
+    dtype: str
+    data: bytes
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any]) -> Elements:
+        return cls(array.dtype.name, array.tobytes())
+
+    def __str__(self) -> str:
+        return f"elements {np.frombuffer(self.data, self.dtype).tolist()}"
+
+
+@dataclass(frozen=True)
 class CodeFacts:
     """A Python function by its code: the code object itself within this process, and qualified name plus
     hash for stored guards (``code`` is then ``None`` until the first function with that hash is seen)."""

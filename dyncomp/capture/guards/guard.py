@@ -23,6 +23,7 @@ from dyncomp.capture.guards.fact_kinds import (
     ArrayFacts,
     CodeFacts,
     CustomCheck,
+    Elements,
     NoOverlap,
     SymBinding,
     SymCondition,
@@ -40,6 +41,7 @@ __all__ = [
     "ArrayFacts",
     "CodeFacts",
     "CustomCheck",
+    "Elements",
     "Failure",
     "Guard",
     "GuardRefused",
@@ -90,6 +92,7 @@ class Kind(enum.StrEnum):
     CLASS = "CLASS"  # no source: E = ClassFacts
     MODULE = "MODULE"  # no source: E = ModuleFacts
     CUSTOM_ARRAY = "CUSTOM_ARRAY"  # E: CustomCheck
+    ELEMENTS = "ELEMENTS"  # a small array or tensor on the CPU holds E: Elements
     TORCH_TENSOR = "TORCH_TENSOR"  # E: TensorFacts, checked through DLPack's exchange table
 
 
@@ -222,6 +225,7 @@ _TEXTS: dict[str, Callable[[str, Any], str]] = {
     "CLASS": lambda x, e: str(e),
     "MODULE": lambda x, e: str(e),
     "CUSTOM_ARRAY": lambda x, e: f"{x}: {e}",
+    "ELEMENTS": lambda x, e: f"{x}: {e}",
     "TORCH_TENSOR": lambda x, e: f"{x}: {e}",
 }
 

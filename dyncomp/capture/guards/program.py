@@ -21,6 +21,7 @@ from dyncomp.capture.guards.fact_kinds import (
     CodeFacts,
     CustomCheck,
     Distinct,
+    Elements,
     NoOverlap,
     SymCondition,
     TensorFacts,
@@ -300,6 +301,12 @@ def _lower_tensor(low: Lowering, guard: Guard) -> None:
     low.check("TENSOR", low.read(_source(guard)), spec)
 
 
+def _lower_elements(low: Lowering, guard: Guard) -> None:
+    if not isinstance(guard.expected, Elements):
+        raise GuardRefused("ELEMENTS expects Elements")
+    low.check("ELEMENTS", low.read(_source(guard)), guard.expected.data)
+
+
 def _lower_condition(low: Lowering, guard: Guard) -> None:
     condition = guard.expected
     if not isinstance(condition, SymCondition) or condition.relation not in _RELATIONS:
@@ -416,6 +423,7 @@ _CHECKS: dict[str, Callable[[Lowering, Any], None]] = {
     "CLASS": _lower_class,
     "MODULE": _lower_module,
     "CUSTOM_ARRAY": _lower_custom,
+    "ELEMENTS": _lower_elements,
     "TORCH_TENSOR": _lower_tensor,
 }
 

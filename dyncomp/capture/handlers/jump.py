@@ -148,7 +148,7 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
     # each of which would make the function another one
-    names = count <= LAYERS * options.unroll_limit and _over_names(iterator)
+    names = count <= 2 * LAYERS * options.unroll_limit and _over_names(iterator)
     if not names and tries_idle(tracer, frame, loop, count):
         return True
     if not (names or frame.loop_problem(loop) is not None):

@@ -14,6 +14,7 @@ from ...frontends.base import ArrayRef, own_number
 from ...symbolic.integers import sym_max, sym_min
 from ..breaks import Break
 from ..calls.folding import is_computed, pure_operand, python_call
+from ..loops.idle_loops import LAYERS
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.iterator import can_step
@@ -275,7 +276,7 @@ def _meets(tracer: Tracer, iterable: Value, wanted: bool) -> bool:
     iterator = iterable.iterate(tracer)
     if not can_step(tracer, iterator):
         raise Break("unsupported-operation", f"expansion of {iterator.describe()}")
-    for _ in range(tracer.config.options.unroll_ops):
+    for _ in range(LAYERS * tracer.config.options.unroll_ops):
         item = iterator.next(tracer)
         if item is None:
             return False

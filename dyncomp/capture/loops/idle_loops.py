@@ -36,7 +36,7 @@ def tries_idle(tracer: Tracer, frame: Frame, loop: Loop, count: int) -> bool:
     options = tracer.config.options
     if len(tracer.frames) == 1 or (frame.raw_code, loop.header) in tracer.decisions.busy_loops:
         return False
-    if count > LAYERS * options.unroll_limit or count * len(loop.body) > 2 * LAYERS * options.unroll_ops:
+    if count > 2 * LAYERS * options.unroll_limit or count * len(loop.body) > 2 * LAYERS * options.unroll_ops:
         return False
     if _computes(frame):
         return False
@@ -58,9 +58,11 @@ def check_idle(tracer: Tracer, frame: Frame, header: int) -> None:
 
 
 def goes_on_idle(tracer: Tracer, frame: Frame, header: int, trips: int) -> bool:
-    """Whether a loop, whose number of iterations may not be known, goes on beyond the usual limit."""
-    few = len(tracer.frames) > 1 and trips <= LAYERS * tracer.config.options.unroll_limit
-    return few and _is_idle(tracer, frame, header)
+    """Whether a loop, whose number of iterations may not be known, goes on beyond the usual limit: further in
+    a generator, which can't be left there (``any(m.checkpointing for m in model.modules())``)."""
+    options, loop = tracer.config.options, frame.info.loop_at(header)
+    limit = LAYERS * (options.unroll_ops if loop is not None and loop.suspends else options.unroll_limit)
+    return len(tracer.frames) > 1 and trips <= limit and _is_idle(tracer, frame, header)
 
 
 def _is_idle(tracer: Tracer, frame: Frame, header: int) -> bool:

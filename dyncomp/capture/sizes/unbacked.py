@@ -15,7 +15,7 @@ from typing import Any
 from ...dtypes import int64
 from ...errors import Unsupported
 from ...frontends.base import ArrayRef
-from ...frontends.known import known_array, with_integers
+from ...frontends.known import relied_array, with_integers
 from ...frontends.meaning import number_in
 from ...graph.ir import GraphBuilder
 from ...symbolic.integers import SymInt
@@ -43,7 +43,7 @@ def is_whole_number(value: Value) -> bool:
 def item(tracer: Tracer, value: ArrayValue) -> Value:
     """The Python int of an array as a symbol, or as the number that it is known to be."""
     if value.symbol is None:
-        known = known_array(tracer.builder, value.ref.var)
+        known = relied_array(tracer.builder, value.ref.var)
         value.symbol = None if known is None else int(known)
     if value.symbol is None:
         symbol = number_in(tracer.tx, value.ref.var)
@@ -137,7 +137,7 @@ _READ_ONLY = frozenset(
         *("shape", "newshape", "reps", "repeats", "axis", "axes", "pad_width", "shift", "dims"),
         *("size", "sizes", "stride"),
         *("index", "indices", "key", "sections", "indices_or_sections", "multi_index", "offset", "num"),
-        *("start", "stop", "step", "k", "obj", "bins", "minlength"),
+        *("start", "stop", "step", "k", "obj", "bins", "minlength", "pad"),
     )
 )
 

@@ -206,7 +206,7 @@ class ArrayValue(Value):
     def truth(self, tracer: Tracer) -> bool:
         ref = self.ref
         if ref.kind != "masked" and all(isinstance(n, int) and n == 1 for n in ref.shape):
-            number = number_of(tracer, ref.var)
+            number = number_of(tracer, ref.var, relying=True)
             if number is not None:
                 return bool(number)
         raise Break("data-dependent-branch", f"a branch on {self.describe()}")

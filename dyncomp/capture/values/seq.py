@@ -247,7 +247,9 @@ def _is_integer(value: Value) -> bool:
 
 def _from_array(value: Value) -> bool:
     ref = getattr(value, "ref", None)
-    return ref is not None and ref.kind in ("scalar", "python") and ref.dtype == int64
+    if ref is None or ref.dtype != int64:
+        return False
+    return ref.kind in ("scalar", "python") or (ref.kind == "array" and not ref.ndim)
 
 
 class RangeValue(SequenceValue):

@@ -49,11 +49,11 @@ def selected(tx: TraceContext, ref: ArrayRef) -> ArrayRef:
     return ArrayRef(call(tx, "select", [ref.var, mask], [(ref.dtype, shape)]), "array", ref.frontend)
 
 
-def positions(tx: TraceContext, mask: Var) -> tuple[Var, ...]:
-    """``np.nonzero(mask)``."""
+def positions(tx: TraceContext, mask: Var, size: Dim | None = None) -> tuple[Var, ...]:
+    """``np.nonzero(mask)``; ``size``: how many there are, if that is known."""
     if not mask.ndim:
         raise Unsupported("nonzero of an array without dimensions")
-    size = size_of_selection(tx, mask)
+    size = size_of_selection(tx, mask) if size is None else size
     made = call(tx, "nonzero", [mask], [(dtypes.int64, (size,))] * mask.ndim)
     return made if isinstance(made, tuple) else (made,)
 

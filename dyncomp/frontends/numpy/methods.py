@@ -13,7 +13,7 @@ from ...graph.ir import Var
 from ...prims.layout import has_c_order, has_f_order
 from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext, own_number
-from ..known import known_array
+from ..known import relied_array
 from ..rule_table import refusal
 from . import promote
 from .indexing import assigned_value, fitting, getitem
@@ -130,7 +130,7 @@ def array_namespace(tx: TraceContext, x: ArrayRef, /, *, api_version: object = N
 def tolist(tx: TraceContext, x: ArrayRef) -> Any:
     if x.ndim == 0:
         return _python_value(tx, x)
-    known = known_array(tx.builder, x.var)
+    known = relied_array(tx.builder, x.var)
     if known is not None:
         return known.tolist()
     if x.ndim > 1 or not x.shape[0] <= 8:

@@ -11,6 +11,7 @@ from ...device import CPU
 from ...errors import Unsupported
 from ...symbolic.integers import Dim, SymInt, depends_on_data, hint, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, memory_of, own_number, part_shown
+from ..known import relied_array
 from ..numpy.operands import broadcast_shapes as common_shape
 from ..numpy.operands import emit
 from ..numpy.views import slice_axis
@@ -239,7 +240,8 @@ def tolist(tx: TraceContext, self: object) -> Any:
     x = need_tensor(self)
     if any(map(depends_on_data, x.shape)) or math.prod(map(hint, x.shape)) > _NUMBERS:
         raise Unsupported("tolist() of many numbers, or of unknown size", break_id="data-dependent-value")
-    return _numbers(tx, x)
+    known = relied_array(tx.builder, x.var)
+    return _numbers(tx, x) if known is None else known.tolist()
 
 
 def _numbers(tx: TraceContext, x: ArrayRef) -> Any:

@@ -601,6 +601,7 @@ def writing(function: object, whole: bool = False) -> Rule:
 def either(first: Rule, second: Rule) -> Rule:
     """``first``, and where it has no meaning for the arguments ``second``."""
 
+    @functools.wraps(first)
     def rule(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         nodes = len(tx.builder.nodes)
         guards = len(tx.env.guards)

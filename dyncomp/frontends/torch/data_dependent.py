@@ -27,6 +27,11 @@ def selects(tx: TraceContext, mask: Var) -> Dim:
     return size_of_selection(tx, mask) if known is None else int(np.count_nonzero(known))
 
 
+def places_of(tx: TraceContext, mask: Var) -> tuple[Var, ...]:
+    """Where a mask holds, an index for each dimension."""
+    return positions(tx, mask, selects(tx, mask))
+
+
 def by_mask(tx: TraceContext, x: Var, mask: Var) -> ArrayRef:
     """``x[mask]`` where the mask covers the leading dimensions."""
     covered = x.shape[: mask.ndim]
@@ -52,7 +57,7 @@ def nonzero(tx: TraceContext, input: object, *, as_tuple: bool = False) -> Any:
     if not x.ndim:
         raise Unsupported("nonzero of a tensor without dimensions", break_id="data-dependent-shape")
     if as_tuple:
-        return tuple(map(tensor, positions(tx, x.var)))
+        return tuple(map(tensor, places_of(tx, x.var)))
     shape = (x.ndim, selects(tx, x.var))
     return tensor(emit(tx, "transpose", call(tx, "argwhere", [x.var], [(int64, shape)]), perm=(1, 0)))
 

@@ -13,7 +13,6 @@ from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ...symbolic.integers import Dim, SymInt, same
 from ..base import ArrayRef, IntegerRange, TraceContext, memory_of
-from ..numpy.data_dependent import positions
 from ..numpy.index_parse import (
     FULL,
     ArrayItem,
@@ -27,7 +26,7 @@ from ..numpy.index_parse import (
 )
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .create import arange
-from .data_dependent import by_mask
+from .data_dependent import by_mask, places_of
 from .operands import (
     Number,
     axis_of,
@@ -149,7 +148,7 @@ def _masks_as_positions(tx: TraceContext, x: ArrayRef, subscript: Subscript) -> 
             covered = x.shape[axis : axis + item.var.ndim]
             if not item.var.ndim or not all(a == b for a, b in zip(item.var.shape, covered)):
                 raise Unsupported("a boolean mask of another shape than the tensor")
-            items += [ArrayItem(var, "array") for var in positions(tx, item.var)]
+            items += [ArrayItem(var, "array") for var in places_of(tx, item.var)]
             axis += item.var.ndim
         else:
             items.append(item)
@@ -232,7 +231,7 @@ def _write_selected(tx: TraceContext, ref: ArrayRef, mask: Var, value: Var) -> N
     positions if both follow from one mask, as in ``x[mask] = f(y[mask])``."""
     if value.ndim != 1 + ref.ndim - mask.ndim:
         raise Unsupported("values that are broadcast over a mask", break_id="data-dependent-shape")
-    places = positions(tx, mask)
+    places = places_of(tx, mask)
     wanted = (places[0].shape[0], *ref.shape[mask.ndim :])
     if not all(map(same, value.shape, wanted)):
         raise Unsupported("as many values as a mask selects", break_id="data-dependent-shape")

@@ -12,6 +12,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
+from ...symbolic.integers import depends_on_data
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .formats import (
@@ -21,7 +22,8 @@ from .formats import (
     is_channels_last_3d,
     is_turned,
 )
-from .operands import as_own, contiguous, need_tensor, tensor
+from .operands import as_own, contiguous, integer, need_tensor, tensor
+from .shape import dense_copy
 from .torch_rules import RuleTable, of_rank
 
 TABLE = RuleTable()
@@ -116,11 +118,15 @@ def _pad_edges(tx: TraceContext, x: ArrayRef, widths: tuple[Any, ...], mode: str
     rank = len(widths) // 2
     if value not in (None, 0) or len(widths) % 2 or not 1 <= rank <= 3 or x.ndim not in (rank + 1, rank + 2):
         raise Unsupported("padding with elements of the image of tensors of these dimensions")
-    if not x.dtype.is_float or not is_c_contiguous(x.shape, x.strides):
+    # the result is in C order, but for images with channels last
+    if not x.dtype.is_float or not (rank == 1 or is_c_contiguous(x.shape, x.strides)):
         raise Unsupported("padding with elements of the image of tensors of this kind")
+    if any(d == 0 if type(d) is int else depends_on_data(d) for d in x.shape):
+        raise Unsupported("padding with elements of the image of tensors of this shape")
     out = x.var
     for axis, low, high in zip(reversed(range(x.ndim)), widths[::2], widths[1::2]):
-        if not all(type(n) is int and 0 <= n <= x.shape[axis] + beyond for n in (low, high)):
+        size = x.shape[axis]
+        if type(size) is not int or not all(type(n) is int and 0 <= n <= size + beyond for n in (low, high)):
             raise Unsupported("padding with elements of the image by these widths")
         before, behind = edges(tx, out, axis, low, high)
         parts = [part for part, n in ((before, low), (out, 1), (behind, high)) if n]
@@ -132,10 +138,10 @@ def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: A
     """With a constant (``constant_pad_nd`` of ATen/native/PadNd.cpp)."""
     x = need_tensor(input)
     if mode in _EDGES:
-        return _pad_edges(tx, _image(input, 1), tuple(pad), mode, value)
+        return _pad_edges(tx, x, tuple(map(integer, pad)), mode, value)
     if not x.ndim or all(type(d) is int for d in x.shape):
         x = _image(input, 1)  # symbolic sizes are of tensors in C order
-    elif not is_c_contiguous(x.shape, x.strides):
+    elif x.ndim > 3 and not is_c_contiguous(x.shape, x.strides):
         raise Unsupported("padding of a tensor of changing sizes in another order than C's")
     fill = 0.0 if value is None else value
     if mode != "constant" or not x.dtype.is_float or type(fill) not in (int, float):
@@ -144,11 +150,11 @@ def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: A
         raise Unsupported("padding of halves with a value that may have to be rounded")
     if fill != 0 and _overflows(fill, x.dtype):
         raise Unsupported("padding with a value that overflows the dtype", break_id="would-raise")
-    given = tuple(pad)
+    given = tuple(map(integer, pad))
     if len(given) % 2 or len(given) > 2 * x.ndim or not all(type(n) is int and n >= 0 for n in given):
         raise Unsupported("padding by these widths")
     if not any(given):
-        raise Unsupported("padding by nothing")
+        return tensor(dense_copy(tx, x.var))
     pairs = [(given[k], given[k + 1]) for k in range(0, len(given), 2)]
     widths = (*[(0, 0)] * (x.ndim - len(pairs)), *reversed(pairs))
     if is_turned(x.var):

@@ -188,7 +188,7 @@ typedef struct {
 typedef int (*TensorView)(void *, DLTensor *);
 
 /* -- arrays on a GPU without such a table (CuPy's), through their attributes ------------------ */
-enum { MOST_DIMS = 64, CUDA_DEVICE = 2 };
+enum { MOST_DIMS = 64, CPU_DEVICE = 1, CUDA_DEVICE = 2 };
 
 /* The sizes of a tuple of ints; nothing here runs Python code. */
 static bool
@@ -462,6 +462,32 @@ memory_of(PyObject *obj, uintptr_t *low, uintptr_t *high)
         return true;
     }
     return tensor_extent(obj, low, high);
+}
+
+/* Whether an array or a tensor in the computer's own memory holds just these bytes, in C order without gaps. */
+bool
+elements_are(PyObject *value, PyObject *bytes)
+{
+    size_t length = (size_t)PyBytes_GET_SIZE(bytes);
+    if (PyArray_Check(value)) {
+        PyArrayObject *array = (PyArrayObject *)value;
+        return PyArray_IS_C_CONTIGUOUS(array) && (size_t)PyArray_NBYTES(array) == length
+               && memcmp(PyArray_DATA(array), PyBytes_AS_STRING(bytes), length) == 0;
+    }
+    DLTensor t;
+    if (!tensor_view(value, &t) || t.device_type != CPU_DEVICE) {
+        return false;
+    }
+    size_t size = ((size_t)t.bits * t.lanes + 7) / 8;
+    int64_t stride = 1;
+    for (int i = t.ndim - 1; i >= 0; i--) {
+        if (t.shape[i] != 1 && (t.strides == NULL || t.strides[i] != stride)) {
+            return false;
+        }
+        stride *= t.shape[i];
+    }
+    const char *first = (const char *)t.data + t.byte_offset;
+    return (size_t)stride * size == length && memcmp(first, PyBytes_AS_STRING(bytes), length) == 0;
 }
 
 typedef struct {

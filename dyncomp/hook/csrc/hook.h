@@ -53,6 +53,7 @@ void *array_facts_new(PyObject *spec);
 bool array_matches(const void *facts, PyObject *value);
 void *tensor_facts_new(PyObject *spec);
 bool tensor_matches(const void *facts, PyObject *value);
+bool elements_are(PyObject *value, PyObject *bytes);
 PyObject *tensor_view_set(PyObject *module, PyObject *args);
 bool arrays_disjoint(PyObject *spec, PyObject **regs);
 bool objects_distinct(PyObject *spec, PyObject **regs);

@@ -259,6 +259,7 @@ guard_check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
     case OP_INSTANCE_LACKS: return access_lacks_in_instance(regs[i->reg], i->obj);
     case OP_CODE_IS: return code_is(i, regs[i->reg]);
     case OP_TENSOR: return tensor_matches(i->aux, regs[i->reg]);
+    case OP_ELEMENTS: return elements_are(regs[i->reg], i->obj);
     case OP_INT64: {
         int64_t value;
         return symbol_value(regs[i->reg], 0, 0, &value);
@@ -406,6 +407,7 @@ instr_finish(GuardProgram *program, Instr *i, int defined)
     case OP_ARRAY: i->aux = array_facts_new(i->obj); break;
     case OP_TENSOR: i->aux = tensor_facts_new(i->obj); break;
     case OP_CONDITION: i->aux = condition_new(i->obj, i->a, program->num_symbols); break;
+    case OP_ELEMENTS: good = PyBytes_CheckExact(i->obj); break;
     case OP_LEN: good = PyType_Check(i->obj); break;
     case OP_DICT_KEYS: good = PyTuple_Check(i->obj); break;
     case OP_PYCHECK: good = PyTuple_Check(i->obj) && PyTuple_GET_SIZE(i->obj) == 2; break;
