@@ -25,6 +25,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     state,
     text,
     typing_calls,
+    warning_calls,
     warning_filters,
     wrapping,
 )

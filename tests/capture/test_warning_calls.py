@@ -1,0 +1,84 @@
+"""``warnings.warn`` in captured code: shown as often as in plain Python; raised where a filter says so."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import dyncomp
+
+X = np.arange(4.0)
+
+
+def old(x):
+    warnings.warn("old", DeprecationWarning, stacklevel=2)
+    return x * 2
+
+
+def program(x):
+    y = x + 1
+    warnings.warn("careful", stacklevel=1)
+    z = old(y)
+    for _ in range(2):
+        warnings.warn(message="twice", category=FutureWarning, stacklevel=1)
+    return z - 1
+
+
+def shown(function, action="always"):
+    globals().pop("__warningregistry__", None)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.resetwarnings()
+        warnings.simplefilter(action)
+        for _ in range(3):
+            result = function(X)
+    np.testing.assert_array_equal(result, program(X))
+    return [(str(w.message), w.category, w.filename, w.lineno) for w in found]
+
+
+@pytest.fixture(autouse=True)
+def unshown():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize("action", ["always", "default", "module", "once", "ignore"])
+def test_shown(action):
+    compiled = dyncomp.compile(program, fullgraph=True)
+    found = shown(compiled, action)
+    assert found == shown(program, action)
+    assert len(found) == {"always": 12, "ignore": 0, "default": 3, "module": 3, "once": 3}[action]
+
+
+def test_raised():
+    def raised(function, *filters):
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            for given in filters:
+        assert raised(compiled, *given) == raised(program, *given)
+        compiled(X)  # the entry that gives them
+    assert raised(dyncomp.compile(program), ()) == raised(program, ())
+
+
+def test_blocks_and_callers_break():
+    def in_a_block(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.warn("careful", stacklevel=1)
+            return x + 1
+
+    def of_the_caller(x):
+        warnings.warn("careful", stacklevel=2)
+        return x + 1
+
+    for function in (in_a_block, of_the_caller):
+        with pytest.raises(dyncomp.GraphBreakError, match="a warning"):
+            dyncomp.compile(function, fullgraph=True)(X)
+        np.testing.assert_array_equal(dyncomp.compile(function)(X), X + 1)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        dyncomp.compile(of_the_caller)(X)
+    assert [(w.filename, w.lineno) for w in found] == [(__file__, sys._getframe().f_lineno - 1)]
