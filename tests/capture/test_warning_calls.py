@@ -53,12 +53,20 @@ def test_shown(action):
     assert len(found) == {"always": 12, "ignore": 0, "default": 3, "module": 3, "once": 3}[action]
 
 
+def raised(function, given):
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.filterwarnings("error", *given)
+        with pytest.raises(Warning) as found:
+            function(X)
+    return type(found.value), str(found.value)
+
+
 def test_raised():
-    def raised(function, *filters):
-        with warnings.catch_warnings():
-            warnings.resetwarnings()
-            for given in filters:
-        assert raised(compiled, *given) == raised(program, *given)
+    compiled = dyncomp.compile(program)
+    line = program.__code__.co_firstlineno + 2
+    for given in ((), ("o",), ("", FutureWarning), ("", Warning, __name__, line)):
+        assert raised(compiled, given) == raised(program, given)
         compiled(X)  # the entry that gives them
     assert raised(dyncomp.compile(program), ()) == raised(program, ())
 
