@@ -501,6 +501,10 @@ class Frontend(Protocol):
         """The facts of an array with what recording needs to know."""
         ...
 
+    def requires_gradient(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        """Whether the library's reverse mode goes through a value."""
+        ...
+
     def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
         """Whether a value has a history that nothing outside of captured code could have."""
         ...
@@ -656,6 +660,9 @@ class WithoutDerivatives:
 
     def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
         return facts
+
+    def requires_gradient(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return False
 
     def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
         return False

@@ -1,6 +1,7 @@
 """``warnings.warn``: the warning is given when the captured part ends, in the name of the line that gives it.
 
-Where a filter makes an exception of it the graph breaks, as the program does not go on there.
+The graph breaks where a filter makes an exception of it, as the program does not go on there, and where
+warnings are recorded (``catch_warnings(record=True)``) or shown by the program, which may look at them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from ..values.base import Frame, Tracer, Value
 from ..values.number import ConstValue
 from .registry import NONE, builtin
 
+_SHOWS = "_showwarnmsg_impl"  # a recording block puts another function in its place
 # text, category, file, line, module
 Warned = tuple[str, type[Warning], str, int, str]
 
 
-def raises_nothing(module: Any, expected: Warned) -> bool:
-    """The guard that no filter makes an exception of a warning."""
+def is_only_shown(module: Any, expected: Warned) -> bool:
+    """The guard that a warning is written to the standard error stream, or not shown."""
+    shows = module._showwarnmsg_impl
+    if module.showwarning is not module._showwarning_orig or getattr(shows, "__name__", "") != _SHOWS:
+        return False
     text, category, _, line, name = expected
     for action, message, kind, place, number in module.filters:
         fits = (message is None or message.match(text)) and issubclass(category, kind)
@@ -55,11 +60,9 @@ def _warn(
     if not usual or rest or type(level) is not int or not 1 <= level <= len(tracer.frames):
         raise Break("unsupported-call", "a warning in the name of a frame around what is captured")
     warned = _in_the_name_of(tracer.frames[-level], text, kind)
-    if tracer.filter_blocks or not raises_nothing(warnings, warned):
-        raise Break("unsupported-call", "a warning that a filter makes an exception of")
-    check = CustomCheck(
-        raises_nothing, warned, f"no filter makes an exception of {kind.__name__}: {text:.40}"
-    )
+    if tracer.filter_blocks or not is_only_shown(warnings, warned):
+        raise Break("unsupported-call", "a warning that is raised or recorded")
+    check = CustomCheck(is_only_shown, warned, f"warnings are only shown, {kind.__name__} too: {text:.40}")
     tracer.guard(ConstSource(warnings, "warnings"), Kind.CUSTOM_ARRAY, check)
     defer(tracer, give, [ConstValue(part) for part in warned], {})
     return NONE

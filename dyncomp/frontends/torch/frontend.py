@@ -162,6 +162,9 @@ class TorchFrontend:
     def with_history(self, obj: Any, facts: ArrayFacts) -> ArrayFacts:
         return replace(facts, extra=(("requires_grad", bool(obj.requires_grad)),))
 
+    def requires_gradient(self, tx: TraceContext, ref: ArrayRef) -> bool:
+        return gradients.requires(tx, ref.var)
+
     def stays_inside(self, tx: TraceContext, ref: ArrayRef) -> bool:
         return gradients.is_leaf_only(tx, ref.var)
 

@@ -11,7 +11,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_c_contiguous
 from ...prims.markers import STOP
-from ...symbolic.integers import Dim, SymInt, depends_on_data, product, same
+from ...symbolic.integers import Dim, SymInt, product, same
 from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
@@ -424,8 +424,6 @@ def split(tx: TraceContext, tensor: object, split_size_or_sections: object, dim:
         sizes = [integer(s) for s in split_size_or_sections]
         if sum(sizes) != x.shape[axis] or any(s < 0 for s in sizes):
             raise Unsupported("split_with_sizes expects split_sizes to sum exactly to the dimension")
-        if any(map(depends_on_data, sizes)) and requires(tx, x.var):  # autograd is given views of known sizes
-            raise Unsupported("pieces with a gradient, of sizes that depend on the data")
         return _pieces(tx, x, axis, sizes)
     size = int(integer(split_size_or_sections))
     if size <= 0:
