@@ -392,7 +392,7 @@ class DrawingCall:
     """A library's function that draws random numbers: ``function(*args, **kwargs)`` gives an array of this
     type (``result``) and looks at none. ``keep(kept, owner)`` notes the state of what it draws from: a pair
     of a function and what that is given to put it back. ``example()``: an array like it. ``may_raise``:
-    unless that is known not to be."""
+    unless that is known not to be. ``is_fraction``: all numbers are at least 0 and below 1."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -404,6 +404,7 @@ class DrawingCall:
     keep: Callable[[list[Any], Any], None]
     example: Callable[[], Any]
     may_raise: bool = True
+    is_fraction: bool = False
 
 
 @dataclass

@@ -63,6 +63,10 @@ _INLINED_PARTS = frozenset(
 _OWN_CODE = ("dyncomp.capture.polyfills", "dyncomp.autodiff", "dyncomp.frontends.derivatives")
 
 
+def is_own_code(module: str) -> bool:
+    return module.startswith(_OWN_CODE)
+
+
 @dataclass
 class FrameState:
     """What was seen of a code object's inputs: by the source's text, the first value of each type or the last
@@ -305,7 +309,7 @@ class CaptureConfig(_hook.HookConfig):
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
-        return module.partition(".")[0] in TRUSTED or module.startswith(_OWN_CODE)
+        return module.partition(".")[0] in TRUSTED or is_own_code(module)
 
 
 _LIBRARY_FOLDERS = tuple(

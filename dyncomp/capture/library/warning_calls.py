@@ -12,6 +12,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..effects import defer
+from ..entries.config import is_own_code
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind
 from ..guards.source import ConstSource
@@ -57,7 +58,7 @@ def _warn(
     level = 1 if stacklevel is None else tracer.constant_of(stacklevel, "stacklevel")
     kind = UserWarning if kind is None else kind
     usual = type(text) is str and isinstance(kind, type) and issubclass(kind, Warning) and source is NONE
-    if not usual or rest or type(level) is not int or not 1 <= level <= len(tracer.frames):
+    if not usual or rest or type(level) is not int or not 1 <= level <= _frames_seen(tracer):
         raise Break("unsupported-call", "a warning in the name of a frame around what is captured")
     warned = _in_the_name_of(tracer.frames[-level], text, kind)
     if tracer.filter_blocks or not is_only_shown(warnings, warned):
@@ -66,6 +67,12 @@ def _warn(
     tracer.guard(ConstSource(warnings, "warnings"), Kind.CUSTOM_ARRAY, check)
     defer(tracer, give, [ConstValue(part) for part in warned], {})
     return NONE
+
+
+def _frames_seen(tracer: Tracer) -> int:
+    """How many of the captured frames, from the innermost out, plain Python has too."""
+    own = (is_own_code(str(frame.globals[0].get("__name__"))) for frame in reversed(tracer.frames))
+    return next((count for count, is_own in enumerate(own) if is_own), len(tracer.frames))
 
 
 def _in_the_name_of(frame: Frame, text: str, kind: type[Warning]) -> Warned:

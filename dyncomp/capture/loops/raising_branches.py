@@ -20,6 +20,7 @@ from ...graph.ir import GraphBuilder, Var
 from ...python_code.flow import always_raises
 from ..arrays.constant_elements import number_of
 from ..arrays.finite_tests import usual_truth
+from ..arrays.fractions import truth_of_comparison
 from ..breaks import Break
 from ..control.exceptions import is_caught
 from ..values.array import ArrayValue
@@ -38,8 +39,11 @@ def truth_at_jump(tracer: Tracer, frame: Frame, value: Value, index: int) -> boo
     except (Break, Unsupported) as problem:
         if problem.break_id != _BRANCH:
             raise
-        wanted = _truth_that_goes_on(tracer, frame, index)
         array = tracer.realize(value)
+        known = truth_of_comparison(tracer, array.ref.var) if isinstance(array, ArrayValue) else None
+        if known is not None:
+            return known
+        wanted = _truth_that_goes_on(tracer, frame, index)
         if wanted is None:
             wanted = _usual_truth(tracer, frame, array, index)
         if wanted is None:

@@ -405,7 +405,7 @@ def drawn_array(tracer: Tracer, call: DrawingCall) -> ArrayRef:
     args, kwargs = (_argument(tracer, call.args), _argument(tracer, call.kwargs))
     _check_device(tracer)
     draw = _new_draw(tracer, call.function, call.owner, call.keep, args, kwargs)
-    draw.may_raise = call.may_raise
+    draw.may_raise, draw.is_fraction = call.may_raise, call.is_fraction
     return _input(tracer, draw, call.result, call.pytype, call.frontend, call.example).ref
 
 

@@ -19,7 +19,7 @@ class Draw:
     whose state ``keep(kept, owner)`` notes, so that it can be put back (``None``: the generator is made here,
     perhaps by this call). Arguments are traced values, constants, symbols, and tuples and lists of these.
     ``may_raise``: unless it is known to draw. ``may_fail_late``: once it has drawn it may still raise, or
-    give an array of another type than the one that capture inferred."""
+    give an array of another type than the one that capture inferred. ``is_fraction``: of ``DrawingCall``."""
 
     number: int
     function: Any
@@ -29,6 +29,7 @@ class Draw:
     kwargs: dict[str, Any]
     may_raise: bool = True
     may_fail_late: bool = False
+    is_fraction: bool = False
 
     def owner_text(self, cg: Codegen) -> str:
         return cg.value(self.owner) if isinstance(self.owner, Value) else cg.constant(self.owner)

@@ -62,8 +62,9 @@ def _drawn(
 
     type_ = array_type(dtype, shape)
     may_raise |= dtype not in FLOATS or not is_usual_size(shape)
+    owner, is_fraction = _GENERATOR, function is torch.rand
     call = DrawingCall(
-        function, args, kwargs, type_, torch.Tensor, "torch", _GENERATOR, _keep, example, may_raise
+        function, args, kwargs, type_, torch.Tensor, "torch", owner, _keep, example, may_raise, is_fraction
     )
     return tx.draw(call)
 
