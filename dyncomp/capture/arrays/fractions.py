@@ -3,38 +3,35 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from ...graph.ir import Var
 from ..values.base import Tracer
 from ..values.drawn import DrawnArrayValue
 from .constant_elements import number_of
 
-_MIRRORED = {
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
+_LEAST, _LARGEST = 0.0, math.nextafter(1.0, 0.0)
 
 
 def truth_of_comparison(tracer: Tracer, var: Var) -> bool | None:
-    """What ``var``, a comparison, is for all fractions from 0 to below 1; ``None`` where that differs."""
+    """What ``var`` is for all fractions, from 0 to below 1, if it says which of two numbers is larger;
+    ``None`` where that differs."""
     node = tracer.builder.producer(var)
-    if node is None or node.op not in _MIRRORED:
+    if node is None or not node.op.startswith(("less", "greater")):
         return None
-    left, right = node.inputs
-    if _is_fraction(tracer, left):
-        op, number = node.op, number_of(tracer, right)
-    elif _is_fraction(tracer, right):
-        op, number = _MIRRORED[node.op], number_of(tracer, left)
-    else:
+    drawn = [_is_fraction(tracer, v) for v in node.inputs]
+    if sum(drawn) != 1:
         return None
+    number = number_of(tracer, node.inputs[drawn.index(False)])
     if number is None:
         return None
-    if number >= 1:
-        return op in ("less", "less_equal")
-    if number < 0 or (number == 0 and op in ("less", "greater_equal")):
-        return op in ("greater", "greater_equal")
-    return None
+    compare = tracer.config.table[node.op].ref
+    # with larger fractions the answer changes once, if it does
+    ends = ([np.float64(end if d else number) for d in drawn] for end in (_LEAST, _LARGEST))
+    first, last = (bool(compare(*operands)) for operands in ends)
+    return first if first == last else None
 
 
 def _is_fraction(tracer: Tracer, var: Var) -> bool:
