@@ -69,6 +69,11 @@ def load(path: str | Path) -> Loaded:
     Raises :class:`~dyncomp.errors.ExportError` for files that are damaged, of another format, or without code
     for this processor.
     """
+    with few_collections():
+        return _loaded(path)
+
+
+def _loaded(path: str | Path) -> Loaded:
     try:
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read(MANIFEST))
@@ -81,8 +86,7 @@ def load(path: str | Path) -> Loaded:
             f"{path} is no archive that dyncomp.export wrote, or is damaged: {error}"
         ) from error
     try:
-        with few_collections():
-            return Loaded(data, weights, library)
+        return Loaded(data, weights, library)
     except (Stale, KeyError, IndexError, TypeError, ValueError) as error:
         raise ExportError(f"{path} cannot be loaded here: {error}") from error
 
