@@ -44,7 +44,7 @@ def give(text: str, category: type[Warning], file: str, line: int, name: str) ->
     warnings.warn_explicit(text, category, file, line, name, registry)
 
 
-@builtin(warnings.warn)
+@builtin(warnings.warn, keywords=("message", "category", "stacklevel", "source"))
 def _warn(
     tracer: Tracer,
     message: Value,
