@@ -156,7 +156,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem), problem.break_id)
     if is_native_loop(tracer, frame, loop):
-        raise TraceEnd(LoopEnd(list(tracer.frames), loop, is_native=True, inside=inside))
+        raise TraceEnd(LoopEnd(list(tracer.frames), loop, is_native=True))
     problem_of_loop = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)
     if problem_of_loop is not None:
         raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))
