@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import types
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,12 @@ def counted(function: Any, *calls: tuple[Any, ...]) -> dict[str, int]:
     return {key: after[key] - before[key] for key in ("frames_captured", "frames_skipped", "graphs")}
 
 
+measure = types.SimpleNamespace(size=len)
+
+
 def by_text(kind: str, x: Any) -> Any:
     if kind.startswith("k"):
-        return (len(kind), x)
+        return (measure.size(kind), x)
     return x * 2
 
 
@@ -140,3 +145,31 @@ def test_looking_for_arrays_runs_no_code_of_the_program() -> None:
     for text in TEXTS:
         function(text, guarded)
     assert Guarded.read == []
+
+
+def by_sign(x: float) -> float:
+    return math.sqrt(x) if x > 0 else -x
+
+
+def with_an_import(x: float) -> Any:
+    import numpy
+
+    return numpy.full(3, x) * 2 if x > 0 else -x
+
+
+def test_functions_of_numbers_are_captured_once() -> None:
+    """As `np.vectorize` calls them: with a scalar of NumPy first, then with Python's."""
+    function = compiled(by_sign)
+    assert function(np.float64(4.0)) == 2.0
+    moved = counted(function, *((number,) for number in (1.0, -2.0, 4.0, -0.5, 2.25)))
+    assert moved == {"frames_captured": 0, "frames_skipped": 1, "graphs": 0}
+    values = np.array([-1.0, 4.0, 0.0, 9.0])
+    assert np.vectorize(function)(values).tolist() == np.vectorize(by_sign)(values).tolist()
+    assert function(np.float64(9.0)) == 3.0
+
+
+def test_functions_of_numbers_that_make_arrays_are_captured() -> None:
+    function = compiled(with_an_import)
+    assert function(-1.0) == 1.0
+    assert counted(function, (1.0,), (2.0,))["graphs"] >= 1
+    assert function(2.0).tolist() == [4.0, 4.0, 4.0]

@@ -8,6 +8,10 @@ is captured as ever.
 
 from __future__ import annotations
 
+import cmath
+import dis
+import math
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +27,8 @@ from .decision import RANK_ORIGINAL, Plain, Until
 
 _ENOUGH = 3  # captures after a miss that gave no graph
 _CLASS_DICT = type.__dict__["__dict__"]
+_NUMBERS = (int, float, complex, str, bool, type(None))
+_MODULES_OF_NUMBERS = ("builtins", "math", "cmath")
 _MOST_ITEMS = 16  # of an argument that is a container, to look for arrays in
 
 
@@ -39,29 +45,54 @@ def left_alone(function: types.FunctionType, args: tuple[Any, ...], config: Capt
     """For a miss: whether it is time that the original runs for all arguments of these types."""
     code = function.__code__
     whole = config.state_of(config.function_of(code))
-    if whole.graphs or whole.fruitless < _ENOUGH or _wants_graphs(config):
+    if _wants_graphs(config):
         return None
-    if any(_brings_array(arg, config) for arg in args):
+    if all(type(arg) in _NUMBERS for arg in args) and all(map(_is_plain, _named(function))):
+        text = "no arrays can be in it"
+    elif whole.graphs or whole.fruitless < _ENOUGH or any(_brings_array(arg, config) for arg in args):
         return None
+    else:
+        text = f"no array operation in {whole.fruitless} forms of it"
     try:
         program = compile_guards([_region(config), *_types_of(code, args)])
     except GuardRefused:
         return None
     needs_hook = any(entry.needs_hook for entry in _hook.cache_entries(code, config))
     entry = _hook.Entry(program, gated_original(config, function), needs_hook=needs_hook, rank=RANK_ORIGINAL)
-    text = f"no array operation in {whole.fruitless} forms of it"
     return Plain(f"{text}: for other arguments of these types the original runs", Until.OTHER_TYPES, entry)
 
 
 def works_on_numbers(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> bool:
     """Whether a function can come upon no array: it is given none, and calls itself and builtins only."""
-    code = function.__code__
-    given = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
-    given += [function.__globals__[name] for name in code.co_names if name in function.__globals__]
-    plain = (int, float, str, bool, type(None), types.BuiltinFunctionType)
-    own = [obj for obj in given if getattr(obj, "__code__", None) is code]
-    known = len(own) + sum(type(obj) in plain for obj in given)
-    return known == len(given) and not any(_brings_array(arg, config) for arg in args)
+    given = [obj for obj in _named(function) if not _is_form_of(obj, function)]
+    return all(map(_is_plain, given)) and not any(_brings_array(arg, config) for arg in args)
+
+
+def _named(function: types.FunctionType) -> list[object]:
+    """What a function finds under the names in it, but for builtins: all may be there that it imports."""
+    found = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    for code in _code_within(function.__code__):
+        found += [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+        if any(instruction.opname == "IMPORT_NAME" for instruction in dis.get_instructions(code)):
+            found += sys.modules.values()
+    return found
+
+
+def _is_form_of(obj: object, function: types.FunctionType) -> bool:
+    return type(obj) is types.FunctionType and obj.__code__ is function.__code__
+
+
+def _is_plain(obj: object) -> bool:
+    if type(obj) is types.BuiltinFunctionType:
+        return obj.__module__ in _MODULES_OF_NUMBERS
+    return type(obj) in _NUMBERS or obj is math or obj is cmath
+
+
+def _code_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code_within(constant)
 
 
 def _wants_graphs(config: CaptureConfig) -> bool:
