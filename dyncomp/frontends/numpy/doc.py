@@ -30,11 +30,13 @@ def render() -> str:
     """The page's text, the same for every NumPy that has the same names."""
     frontend = NumpyFrontend()
     captured: list[str] = []
-    refused: list[str] = []
+    others: list[str] = []
     for name, obj in _public_names():
         rule = frontend.find_function(obj)
-        if rule is not None:
-            (refused if refuses(rule) else captured).append(name)
+        if rule is not None and not refuses(rule):
+            captured.append(name)
+        elif not isinstance(obj, type):
+            others.append(name)
     rules = frontend.rules.methods
     methods = sorted(name for name in rules if not name.startswith("__") and not refuses(rules[name]))
     lines = [
@@ -59,11 +61,12 @@ def render() -> str:
         "",
         ", ".join(f"`{name}`" for name in sorted(frontend.rules.attributes)),
         "",
-        "## Never captured",
+        f"## Without a rule ({len(others)})",
         "",
-        "What depends on more than types and sizes"
-        + (": " + ", ".join(f"`{name}`" for name in refused) if refused else "")
-        + ".",
+        "Those that NumPy writes in Python are followed as your own functions are. The others, written in C,",
+        "run in NumPy between two graphs.",
+        "",
+        ", ".join(f"`{name}`" for name in others),
         "",
     ]
     return "\n".join(lines)
