@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .hook import _hook
+from .python_code.nested import code_within
 
 _checking = threading.local()
 # what surely can be pickled, or is cheap to find out about where it is saved
@@ -180,11 +181,8 @@ def _variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
 
 
 def _global_names(code: types.CodeType) -> set[str]:
-    found = {i.argval for i in dis.get_instructions(code) if i.opname.endswith("_GLOBAL")}
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= _global_names(constant)
-    return found
+    instructions = (i for part in code_within(code) for i in dis.get_instructions(part))
+    return {i.argval for i in instructions if i.opname.endswith("_GLOBAL")}
 
 
 class _Limited:

@@ -12,6 +12,7 @@ from types import CodeType
 
 from dyncomp.python_code.flow import handlers_of, remembered, saved_locals, successors
 from dyncomp.python_code.instr import CanonicalCode
+from dyncomp.python_code.nested import code_within
 
 _DELETE = dis.opmap["DELETE_DEREF"]
 
@@ -52,11 +53,9 @@ def in_place_of_cells(code: CanonicalCode) -> list[str | None]:
 
 def _deleted_in(function: CodeType) -> Iterator[str]:
     """The free variables that a function, or one inside of it, may delete."""
-    inner = [const for const in function.co_consts if isinstance(const, CodeType)]
-    if _DELETE in function.co_code[::2]:
-        yield from function.co_freevars
-    for other in inner:
-        yield from _deleted_in(other)
+    for code in code_within(function):
+        if _DELETE in code.co_code[::2]:
+            yield from code.co_freevars
 
 
 def _filled_cells(code: CanonicalCode, own: frozenset[str]) -> list[frozenset[str]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..python_code.instr import CO_VARARGS, CO_VARKEYWORDS
+from ..python_code.nested import names_within
 from . import isolated
 from .gradients import gradients_of
 from .observe import Known, Observation, observe
@@ -75,20 +76,12 @@ def roots_of(call: Call) -> list[tuple[str, object]]:
     roots = list(call.parameters())
     for name, cell in zip(call.code.co_freevars, call.cells):
         roots.append((f"variable {name}", cell))
-    for name in _names(call.code):
+    for name in names_within(call.code):
         if name in call.namespace:
             value = call.namespace[name]
             if not isinstance(value, (types.ModuleType, types.FunctionType, type, types.BuiltinFunctionType)):
                 roots.append((f"global {name}", value))
     return roots
-
-
-def _names(code: types.CodeType) -> list[str]:
-    names = list(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names += _names(constant)
-    return list(dict.fromkeys(names))
 
 
 def call_and_observe(

@@ -16,6 +16,7 @@ from typing import Any
 from ...python_code.flow import Flow, predecessors, remembered
 from ...python_code.instr import CO_GENERATOR, CanonicalCode, Instr
 from ...python_code.loops import Loop
+from ...python_code.nested import names_within
 from ..frames import Frame, code_info
 from ..objects.class_names import module_of
 from ..values.base import Tracer, Value
@@ -136,12 +137,7 @@ def _leads_to_destructor(tracer: Tracer, found: Any) -> bool:
 
 def _named_by(function: types.FunctionType) -> list[Any]:
     """Functions and classes that a function's code, or code nested in it, names."""
-    names, work = set[str](), [function.__code__]
-    while work:
-        code = work.pop()
-        names.update(code.co_names)
-        work += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    named = [function.__globals__.get(name) for name in names]
+    named = [function.__globals__.get(name) for name in names_within(function.__code__)]
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):
             named.append(cell.cell_contents)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import cmath
 import dis
 import math
-import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
 from ...frontends.base import Frontend
 from ...hook import _hook
+from ...python_code.nested import code_within
 from ..entries.config import CaptureConfig
 from ..environment.regions import breaks_are_errors
 from ..guards.guard import Guard, GuardRefused, Kind, compile_guards
@@ -27,6 +27,7 @@ from .decision import RANK_ORIGINAL, Plain, Until
 
 _ENOUGH = 3  # captures after a miss that gave no graph
 _CLASS_DICT = type.__dict__["__dict__"]
+_IMPORT = dis.opmap["IMPORT_NAME"]
 _NUMBERS = (int, float, complex, str, bool, type(None))
 _MODULES_OF_NUMBERS = ("builtins", "math", "cmath")
 _MOST_ITEMS = 16  # of an argument that is a container, to look for arrays in
@@ -47,7 +48,7 @@ def left_alone(function: types.FunctionType, args: tuple[Any, ...], config: Capt
     whole = config.state_of(config.function_of(code))
     if _wants_graphs(config):
         return None
-    if all(type(arg) in _NUMBERS for arg in args) and all(map(_is_plain, _named(function))):
+    if all(type(arg) in _NUMBERS for arg in args) and _names_no_arrays(function):
         text = "no arrays can be in it"
     elif whole.graphs or whole.fruitless < _ENOUGH or any(_brings_array(arg, config) for arg in args):
         return None
@@ -64,18 +65,18 @@ def left_alone(function: types.FunctionType, args: tuple[Any, ...], config: Capt
 
 def works_on_numbers(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> bool:
     """Whether a function can come upon no array: it is given none, and calls itself and builtins only."""
-    given = [obj for obj in _named(function) if not _is_form_of(obj, function)]
-    return all(map(_is_plain, given)) and not any(_brings_array(arg, config) for arg in args)
+    return _names_no_arrays(function, itself=True) and not any(_brings_array(arg, config) for arg in args)
 
 
-def _named(function: types.FunctionType) -> list[object]:
-    """What a function finds under the names in it, but for builtins: all may be there that it imports."""
+def _names_no_arrays(function: types.FunctionType, itself: bool = False) -> bool:
+    """Whether all that a function names is numbers, builtins and ``math``, or ``itself``; what it imports may
+    be anything."""
     found = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
-    for code in _code_within(function.__code__):
+    for code in code_within(function.__code__):
+        if _IMPORT in code.co_code[::2]:
+            return False
         found += [function.__globals__[name] for name in code.co_names if name in function.__globals__]
-        if any(instruction.opname == "IMPORT_NAME" for instruction in dis.get_instructions(code)):
-            found += sys.modules.values()
-    return found
+    return all(_is_plain(obj) or (itself and _is_form_of(obj, function)) for obj in found)
 
 
 def _is_form_of(obj: object, function: types.FunctionType) -> bool:
@@ -86,13 +87,6 @@ def _is_plain(obj: object) -> bool:
     if type(obj) is types.BuiltinFunctionType:
         return obj.__module__ in _MODULES_OF_NUMBERS
     return type(obj) in _NUMBERS or obj is math or obj is cmath
-
-
-def _code_within(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _code_within(constant)
 
 
 def _wants_graphs(config: CaptureConfig) -> bool:
