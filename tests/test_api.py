@@ -308,7 +308,7 @@ def test_explain_of_one_graph():
     text = report.details()
     assert np.array_equal(report.result, simple(vec()))
     assert len(report.graphs) == 1 and report.breaks == [] and len(report.kernels) == 1
-    assert "1 graphs" in report.summary() and "0 graph breaks" in report.summary()
+    assert "1 graph with" in report.summary() and "0 graph breaks" in report.summary()
     assert "test_api.py" in text and "guards:" in text and "float64" in text and "multiply" in text
     assert "runs as:" in text and "def simple(x" in text
 

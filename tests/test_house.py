@@ -44,6 +44,7 @@ LEAVES = (
     "signals",
     "spans",
     "trusted",
+    "wording",
 )
 _PARTS = "_dynamo|_inductor|_functorch|_decomp|_refs|_prims|_subclasses"
 FORBIDDEN = re.compile(rf"torch\.({_PARTS}|compile\b|compiler\b|fx\b|export\b|jit\b)|\bfunctorch\b")

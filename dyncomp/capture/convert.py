@@ -26,7 +26,7 @@ from .breaks import Break, BreakRecord, Skip
 from .calls.folding import guards_of_unknown_results
 from .control import generators
 from .decisions import Decisions, Restart
-from .entries.call_names import name_of_call
+from .entries.call_names import name_of_call, place_of_call
 from .entries.config import CaptureConfig
 from .entries.floating import Watch
 from .entries.records import EntryRecord
@@ -44,7 +44,7 @@ from .policy.captured import calls_python, is_worth_compiling, refuse_idle
 from .policy.decide import after_error, decide, note_found, note_kept, note_left
 from .policy.decision import RANK_BROKEN, RANK_COMPLETE, RANK_ORIGINAL, Plain, Until
 from .policy.fallback import Fallback
-from .policy.recompilation import builtins_of, location
+from .policy.recompilation import builtins_of
 from .policy.trial import trial_of
 from .replacement.codegen import Codegen, is_of_numpy
 from .replacement.endings import emit_end
@@ -79,9 +79,11 @@ class _Attempt:
 
 def on_miss(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
-    code = function.__code__
     try:
-        with few_collections(), span("compile", code.co_qualname, str(location(code))):
+        with (
+            few_collections(),
+            span("compile", name_of_call(function, args), str(place_of_call(function, args))),
+        ):
             return _new_entry(function, args, config)
     except BaseException as error:
         entry = raising_entry(function, error, config)
@@ -97,12 +99,13 @@ def _new_entry(
     config.records.counters["misses"] += 1
     decision = decide(function, args, config)
     if isinstance(decision, Plain):
-        return _left_plain(code, config, decision)
+        return _left_plain(function, args, config, decision)
     if config.stored is not None and code not in config.not_from_disk:
-        with span("disk", f"look for {code.co_qualname} on disk", str(location(code))) as looking:
+        name = name_of_call(function, args)
+        with span("disk", f"look for {name} on disk", str(place_of_call(function, args))) as looking:
             found = config.stored.find(function, args, config)
             if found is not None:
-                looking.name = f"load {code.co_qualname} from disk"
+                looking.name = f"load {name} from disk"
         if found is not None:
             return _use(found, code, config, decision.missed)
     attempt = _Attempt()
@@ -143,22 +146,25 @@ def _try_to_capture(
             return _original_for_inputs(function, args, config, attempt, plain)
         if plain.until is Until.FOREVER:
             _hook.clear(code, config)
-        return _left_plain(code, config, plain)
+        return _left_plain(function, args, config, plain)
     entry, record = captured.entry, captured.record
     record.missed = missed
     record.seconds = time.perf_counter() - start
     note_kept(code, config, entry, record)
     config.records.add_entry(record)
     if config.stored is not None and attempt.tracer is not None and attempt.tracer.may_be_stored:
-        with span("disk", f"keep {code.co_qualname} on disk", str(location(code))):
+        with span("disk", f"keep {record.name} on disk", str(record.loc)):
             config.stored.keep(captured, config)
     return entry
 
 
-def _left_plain(code: types.CodeType, config: CaptureConfig, plain: Plain) -> _hook.Entry | None:
+def _left_plain(
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, plain: Plain
+) -> _hook.Entry | None:
     """Have the original run as was decided."""
+    code = function.__code__
     if plain.reason:
-        config.records.add_skip(code.co_qualname, location(code), plain.reason)
+        config.records.add_skip(name_of_call(function, args), place_of_call(function, args), plain.reason)
     if plain.until is Until.FOREVER:
         _hook.mark(code, "skip", config)
     elif plain.until is Until.AN_ENTRY_SERVES:
@@ -176,12 +182,10 @@ def _original_for_inputs(
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
     reason = plain.reason
     code = function.__code__
-    loc = location(code)
+    name, loc = name_of_call(function, args), place_of_call(function, args)
     if attempt.tracer is not None and attempt.tracer.breaks_are_errors:
-        raise GraphBreakError(
-            f"{demand(attempt.tracer)}, but {code.co_qualname} at {loc} cannot be captured: {reason}"
-        )
-    config.records.add_skip(code.co_qualname, loc, reason)
+        raise GraphBreakError(f"{demand(attempt.tracer)}, but {name} at {loc} cannot be captured: {reason}")
+    config.records.add_skip(name, loc, reason)
     note_left(code, config)
     if attempt.tracer is not None:
         _guard_region(attempt.tracer)
@@ -209,7 +213,7 @@ def _capture(
             frame = root_frame(tracer, code, args, function)
             if config.function_of(code) is code and not config.is_loop_body(code):
                 frame_readers.refuse_root(tracer, function, args)
-            with span("capture", code.co_qualname, str(location(code))):
+            with span("capture", name_of_call(function, args), str(place_of_call(function, args))):
                 end = machine.run_root(tracer, frame)
             captured = _finish(tracer, end, function, args)
             captured.record.restarts = restarts
@@ -249,7 +253,7 @@ def _finish(tracer: Tracer, end: End, function: types.FunctionType, args: tuple[
         _break_at_refused(tracer, function, args)
         raise
     breaks = _break_records(tracer, end)
-    loc = location(code)
+    loc = place_of_call(function, args)
     if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
         tracer.config.note_plain_body(code)
         record = EntryRecord(

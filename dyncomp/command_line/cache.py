@@ -9,6 +9,7 @@ from ..build.cache_files import damage, evict, survey
 from ..build.kernel_cache import KernelCache, open_cache
 from ..trusted import Folder, read
 from ..warm_start.store import FOLDER, damage_of_entry
+from ..wording import counted
 from .answers import Answer, size_text
 
 _LIBRARY = ".so"
@@ -59,9 +60,9 @@ def clear() -> Answer:
     deleted = evict(root, 0)
     left = len(survey(root))
     found = {"directory": str(cache.directory), "files": before - left, "bytes": deleted, "left": left}
-    lines = [f"{cache.directory}: {before - left} files deleted, {size_text(deleted)}"]
+    lines = [f"{cache.directory}: {counted(before - left, 'file')} deleted, {size_text(deleted)}"]
     if left:
-        lines.append(f"{left} files are in use or cannot be deleted")
+        lines.append(f"in use, or not to be deleted: {counted(left, 'file')}")
     return Answer(found, lines, good=not left)
 
 

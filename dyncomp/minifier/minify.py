@@ -15,6 +15,7 @@ from ..dataclass import dataclass
 from ..errors import DyncompError
 from ..hook import _hook
 from ..verification import isolated
+from ..wording import counted
 from .case import Case
 from .derivatives import gradient_fault, shrink_gradient, single_operations
 from .layers import Fault, examine, refine
@@ -44,10 +45,10 @@ class Minified:
     note: str = ""
 
     def __str__(self) -> str:
-        before, after = self.operations
+        before, after = counted(self.operations[0], "operation"), self.operations[1]
         lines = [
             f"At fault: {self.fault.describe()}",
-            f"{before} operations shrunk to {after} by {self.tries} tries in {self.seconds:.0f} s"
+            f"{before} shrunk to {after} by {self.tries:,} tries in {self.seconds:.0f} s"
             + (" (not to the end)" if self.stopped else ""),
         ]
         lines.append(
@@ -270,7 +271,7 @@ def _gradient_found(case: Case, budget: Budget) -> Found | None:
 def written(found: Found, budget: Budget, folder: Path) -> Minified:
     """Write the script of what was found into ``folder``."""
     seconds = time.monotonic() - budget.start
-    note = f"Shrunk from {found.before} operations to {found.after}."
+    note = f"Shrunk from {counted(found.before, 'operation')} to {found.after}."
     path: Path | None = None
     why = found.note
     try:

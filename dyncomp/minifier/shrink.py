@@ -18,6 +18,7 @@ from ..dataclass import dataclass, field
 from ..errors import DyncompError, VerifyError
 from ..graph.interp import bind_symbols, concrete
 from ..graph.ir import COPY, ArrayType, GraphBuilder, GraphInput, GraphOutput, Node, Var, verify
+from ..wording import counted
 from .case import Array, Case, values_of
 
 _REFUSED = (DyncompError, ValueError, TypeError, IndexError, KeyError, AssertionError, NotImplementedError)
@@ -62,7 +63,9 @@ class Search(Generic[T]):
         if failed:
             self.best = candidate
         if self.budget.tell is not None:
-            self.budget.tell(f"{self.size(self.best)} operations after {self.budget.tries} tries")
+            self.budget.tell(
+                f"{counted(self.size(self.best), 'operation')} left after {self.budget.tries:,} tries"
+            )
         return failed
 
     def search(self) -> T:

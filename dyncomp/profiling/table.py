@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
+from ..wording import counted
 from .events import KINDS, Event
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def summary(events: Sequence[Event], wall_ns: int, dropped: int) -> list[str]:
     threads = len({event.thread for event in events})
     lines = [
         f"{wall_ns / 1e6:.3f} ms; {known / 1e6:.3f} ms in compiled code and in compiling, "
-        f"{threads} thread{'s' if threads != 1 else ''}, {len(events)} events"
+        f"{counted(threads, 'thread')}, {counted(len(events), 'event')}"
     ]
     if dropped:
         lines.append(f"{dropped} more events were dropped: raise max_events")

@@ -22,6 +22,7 @@ from ..graph.ir import GRADIENT_OF, Callee, Graph, Loc
 from ..graph.text import print_graph
 from ..options import make_options
 from ..scalar_loops.entry.record import NativeLoopRecord
+from ..wording import counted
 from .call import ExplainedCall
 
 
@@ -68,13 +69,19 @@ class Explanation:
 
     def summary(self) -> str:
         """One line of counts."""
-        ops = sum(len(g.nodes) for g in self.graphs)
-        return (
-            f"{len(self.entries)} frames captured, {len(self.graphs)} graphs with {ops} operations"
-            f"{_whole_text(self.graphs)}, "
-            f"{len(self.kernels)} kernels, {len(self.breaks)} graph breaks, {len(self.guards)} guards, "
-            f"{len(self.skipped)} frames left to plain Python{_native_text(self.native_loops)}"
-        )
+        ops = counted(sum(len(g.nodes) for g in self.graphs), "operation") + _whole_text(self.graphs)
+        parts = [
+            f"{counted(len(self.entries), 'frame')} captured",
+            f"{counted(len(self.graphs), 'graph')} with {ops}",
+            counted(len(self.kernels), "kernel"),
+            counted(len(self.breaks), "graph break"),
+            counted(len(self.guards), "guard"),
+            f"{counted(len(self.skipped), 'frame')} left to plain Python",
+        ]
+        whole = sum(record.is_native for record in self.native_loops)
+        if whole:
+            parts.append(f"{counted(whole, 'loop')} compiled whole")
+        return ", ".join(parts)
 
     @property
     def recompiles(self) -> list[EntryRecord]:
@@ -89,7 +96,8 @@ class Explanation:
         if self.stance != "default":
             found.append(f"the stance was {self.stance!r}")
         if self.fallbacks:
-            found.append(f"graphs raised {self.fallbacks} times: the original ran from its start instead")
+            times = counted(self.fallbacks, "time")
+            found.append(f"graphs raised {times}: the original ran from its start instead")
         return found
 
     def breaks_text(self) -> str:
@@ -108,7 +116,7 @@ class Explanation:
             found.append(("derivatives by a tape", "\n".join(self.tape)))
         if self.skipped:
             skips = "\n".join(_skip_text(*skip) for skip in self.skipped)
-            found.append((f"left to plain Python: {len(self.skipped)} frames", skips))
+            found.append((f"left to plain Python: {counted(len(self.skipped), 'frame')}", skips))
         return found
 
     def details(self) -> str:
@@ -128,17 +136,18 @@ class Explanation:
         """Figures and what they are of, for the head of a page."""
         seconds = sum(entry.seconds for entry in self.entries)
         counts = [
-            (len(self.graphs), "graphs"),
-            (sum(len(g.nodes) for g in self.graphs), "operations"),
-            (len(self.kernels), "kernels"),
-            (len(self.breaks), "graph breaks"),
-            (len(self.guards), "guards"),
-            (len(self.recompiles), "recompilations"),
-            (len(self.skipped), "plain Python frames"),
-            (sum(record.is_native for record in self.native_loops), "loops compiled whole"),
+            (len(self.graphs), "graph"),
+            (sum(len(g.nodes) for g in self.graphs), "operation"),
+            (len(self.kernels), "kernel"),
+            (len(self.breaks), "graph break"),
+            (len(self.guards), "guard"),
+            (len(self.recompiles), "recompilation"),
+            (len(self.skipped), "plain Python frame"),
+            (sum(record.is_native for record in self.native_loops), "native loop"),
         ]
-        always = ("graphs", "graph breaks", "guards")
-        shown = [(f"{count:,}", name) for count, name in counts if count or name in always]
+        always = ("graph", "graph break", "guard")
+        texts = [counted(count, name) for count, name in counts if count or name in always]
+        shown = [(number, name) for number, _, name in (text.partition(" ") for text in texts)]
         return [*shown, (f"{seconds:.2f} s", "to compile")]
 
     def html(self, measure: bool = True) -> str:
@@ -234,7 +243,8 @@ def _verdict(report: Explanation) -> str:
 def _costs(report: Explanation) -> list[str]:
     """Time to compile, memory of temporaries, and what gradients save."""
     seconds = sum(e.seconds for e in report.entries)
-    lines = [f"It took {seconds:.2f} s to compile, once; a call checks {len(report.guards)} guards first."]
+    guards = counted(len(report.guards), "guard")
+    lines = [f"It took {seconds:.2f} s to compile, once; a call checks {guards} first."]
     artifacts = [getattr(e.compiled, "artifact", None) for e in report.entries]
     temporaries = sum(getattr(a, "temp_bytes", 0) for a in artifacts)
     if temporaries:
@@ -267,7 +277,8 @@ def _frame_line(entry: EntryRecord) -> str:
     if entry.graph is None:
         return f"{entry.name} at {entry.loc}: no array work"
     kernels = len(_kernels(entry))
-    made = f"{len(entry.graph.nodes)} operations" + (f" in {kernels} kernels" if kernels else "")
+    made = counted(len(entry.graph.nodes), "operation")
+    made += f" in {counted(kernels, 'kernel')}" if kernels else ""
     made += _whole_text([entry.graph])
     return f"{entry.name} at {entry.loc}: {made}, {entry.seconds * 1e3:.0f} ms"
 
@@ -301,14 +312,8 @@ def _subjects(guards: Sequence[Guard]) -> list[str]:
             lines.append(str(own[0]))
     for name, group in sorted(found.items(), key=lambda item: -len(item[1])):
         if not any(line.startswith(f"{name}:") for line in lines):
-            count = f"{len(group)} guard{'s' if len(group) > 1 else ''}"
-            lines.append(f"{name or 'modules, sizes and settings'}: {count}")
+            lines.append(f"{name or 'modules, sizes and settings'}: {counted(len(group), 'guard')}")
     return lines
-
-
-def _native_text(loops: Sequence[NativeLoopRecord]) -> str:
-    count = sum(record.is_native for record in loops)
-    return f", {count} loops compiled whole" if count else ""
 
 
 def _kernels(entry: EntryRecord) -> list[Any]:

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..capture.entries.call_names import location
 from ..capture.entries.config import CaptureConfig
 from ..capture.entries.records import EntryRecord
-from ..capture.policy.recompilation import location
 from ..capture.replacement.assembly import without_body
 from ..capture.replacement.replace_source import plain_copy
 from ..hook import _hook

@@ -40,7 +40,28 @@ def test_models_are_called_after_their_class():
     report = dyncomp.explain(Doubling())(torch.ones(3))
     (entry,) = report.entries
     assert entry.name == "Doubling" and entry.graph.name == "Doubling"
-    assert "Doubling at " in str(report) and "_wrapped_call_impl" not in str(report)
+    assert f"Doubling at {__file__}" in str(report) and "_wrapped_call_impl" not in str(report)
+
+
+def test_warnings_about_models_name_their_class(caplog):
+    torch = pytest.importorskip("torch")
+
+    class Scaled(torch.nn.Module):
+        def __init__(self, how):
+            super().__init__()
+            self.how = how
+
+        def forward(self, x):
+            return torch.sin(x) * 2 if self.how == "sin" else torch.cos(x)
+
+    model = Scaled("sin")
+    fast = dyncomp.compile(model, backend="eager", options={"recompile_limit": 2, "warm_start": False})
+    with caplog.at_level("WARNING", logger="dyncomp.capture"):
+        for how in ("sin", "a", "b", "c", "d"):
+            model.how = how
+            fast(torch.ones(3))
+    (message,) = [r.getMessage() for r in caplog.records if "recompilation limit" in r.getMessage()]
+    assert message.startswith(f"Scaled at {__file__}") and "how" in message
 
 
 def test_functions_and_methods_of_the_program_keep_their_names():

@@ -129,7 +129,7 @@ def test_stance_and_fallbacks():
     assert "the stance was 'force_eager'" in report.details()
     assert not report.entries
     report = explain(lambda x: x[np.array([100])] * 2)(vec())
-    assert report.fallbacks == 1 and "graphs raised 1 times" in report.details()
+    assert report.fallbacks == 1 and "graphs raised 1 time:" in report.details()
 
 
 def test_skipped_functions():

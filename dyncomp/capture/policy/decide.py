@@ -18,7 +18,7 @@ from ...errors import LoweringError, ToolchainError, Unsupported
 from ...hook import _hook
 from ...signals import is_from_handler
 from ..breaks import Break, Skip
-from ..entries.call_names import in_words
+from ..entries.call_names import in_words, location
 from ..entries.config import CaptureConfig
 from ..entries.records import EntryRecord
 from ..environment import replaced_builtins
@@ -28,7 +28,6 @@ from ..guards.guard import GuardRefused
 from . import memory_budget, no_array_work, patience, recompilation
 from .captured import PlainRecursion
 from .decision import Compile, Plain, Until
-from .recompilation import location
 
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 
@@ -52,7 +51,7 @@ def decide(function: types.FunctionType, args: tuple[Any, ...], config: CaptureC
     plain = (
         recompilation.by_stance(function, args, config, failure)
         or patience.to_wait(function, args, config)
-        or recompilation.over_limit(code, config, failure)
+        or recompilation.over_limit(function, args, config, failure)
     )
     if plain is not None:
         return plain

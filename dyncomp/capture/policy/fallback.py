@@ -23,10 +23,10 @@ from typing import Any
 from ...graph.ir import Loc
 from ...hook import _hook
 from ..breaks import Break
+from ..entries.call_names import location
 from ..entries.config import CaptureConfig
 from ..entries.floating import waiting_watch
 from ..entries.records import EntryRecord, log
-from .recompilation import location
 
 _ENOUGH = 4  # calls in a row whose graph raised
 _FIRST_REST = 16

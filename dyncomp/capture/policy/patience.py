@@ -25,13 +25,13 @@ from ...hook import _hook
 from ...python_code.continuation import place_of
 from ...python_code.flow import reachable, successors
 from ...python_code.instr import CanonicalCode
+from ..entries.call_names import name_of_call, place_of_call
 from ..entries.config import CaptureConfig
 from ..environment.regions import breaks_are_errors
 from ..frames import code_info
 from . import cost_model
 from .decision import Plain, Until
 from .no_array_work import arrays_in
-from .recompilation import location
 from .stance import STANCES
 
 _DEFAULT_STANCE = STANCES.index("default")
@@ -81,7 +81,7 @@ def to_wait(function: types.FunctionType, args: tuple[Any, ...], config: Capture
         "small arrays in many pieces" if config.spent_ms >= cost_model.FREE_MS else "compiled anew many times"
     )
     reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: {why}"
-    config.records.waiting[code] = (code.co_qualname, location(code), reason)
+    config.records.waiting[code] = (name_of_call(function, args), place_of_call(function, args), reason)
     return WAITS
 
 

@@ -13,9 +13,8 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...errors import GraphBreakError, RecompileError, Unsupported
-from ...graph.ir import Loc
 from ...hook import _hook
-from ..entries.call_names import in_words
+from ..entries.call_names import in_words, name_of_call, place_of_call
 from ..entries.config import CaptureConfig, FrameState
 from ..entries.records import log
 from ..guards.guard import Failure, Guard, Kind, find_failure
@@ -53,10 +52,6 @@ def builtins_of(function: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else vars(found)
 
 
-def location(code: types.CodeType) -> Loc:
-    return Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-
-
 # -- stances ----------------------------------------------------------------------------------------
 def by_stance(
     function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, failure: Failure | None
@@ -66,7 +61,7 @@ def by_stance(
     code = function.__code__
     state = config.state_of(code)
     if stance == _FAIL_ON_RECOMPILE and failure is not None:
-        raise RecompileError(_forbidden(code, failure))
+        raise RecompileError(_forbidden(function, args, failure))
     if stance == _EAGER_THEN_COMPILE and not state.captures and not state.observed:
         state.observed = True
         _observe_arguments(function, args, config, state)
@@ -74,8 +69,8 @@ def by_stance(
     return None
 
 
-def _forbidden(code: types.CodeType, failure: Failure) -> str:
-    where = f"{code.co_qualname} at {location(code)}"
+def _forbidden(function: types.FunctionType, args: tuple[Any, ...], failure: Failure) -> str:
+    where = f"{name_of_call(function, args)} at {place_of_call(function, args)}"
     guard = failure.guard
     assumed = f" (assumed at {guard.loc})" if guard is not None and guard.loc is not None else ""
     return f"{where} would be compiled again under the stance 'fail_on_recompile': {failure}{assumed}"
@@ -112,8 +107,11 @@ def _observe_array(obj: object, source: Source, config: CaptureConfig, state: Fr
 
 
 # -- the limit ----------------------------------------------------------------------------------------
-def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | None) -> Plain | None:
+def over_limit(
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, failure: Failure | None
+) -> Plain | None:
     """Count a miss; past a limit, which is said once, the original runs for inputs that no entry serves."""
+    code = function.__code__
     state = config.state_of(code)
     whole = config.state_of(config.function_of(code))
     if failure is not None:
@@ -135,7 +133,7 @@ def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | N
     whole.limited = name == "capture_limit"
     text = _limit_text(state, name, limit)
     config.records.counters["limited"] += 1
-    log.warning("%s at %s: %s", code.co_qualname, location(code), text)
+    log.warning("%s at %s: %s", name_of_call(function, args), place_of_call(function, args), text)
     return Plain(text, Until.AN_ENTRY_SERVES)
 
 

@@ -17,11 +17,11 @@ from collections.abc import Iterable
 from ...device import CPU
 from ...graph.ir import Node
 from ...hook import _hook
+from ..entries.call_names import location
 from ..entries.config import CaptureConfig
 from ..environment.regions import breaks_are_errors
 from ..loops.scalar_loop_gates import gated_original
 from . import cost_model
-from .recompilation import location
 
 
 class Trial:

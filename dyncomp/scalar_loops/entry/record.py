@@ -7,6 +7,7 @@ from typing import Any
 
 from ...dataclass import dataclass, field
 from ...graph.ir import Loc
+from ...wording import counted
 
 
 @dataclass(eq=False)
@@ -39,9 +40,9 @@ class NativeLoopRecord:
         where = f"{self.kind} loop of {self.name} at {self.loc}"
         if not self.is_native:
             return f"{where}: plain Python: {self.problem or 'it has not run for long yet'}"
-        versions = f"{self.versions} version" + ("s" if self.versions != 1 else "")
-        lines = [f"{where}: {versions}, compiled in {self.seconds * 1e3:.1f} ms, entered {self.runs} times"]
+        versions, times = counted(self.versions, "version"), counted(self.runs, "time")
+        lines = [f"{where}: {versions}, compiled in {self.seconds * 1e3:.1f} ms, entered {times}"]
         if self.problem:
             lines.append(f"    plain Python for other types: {self.problem}")
-        lines += [f"    left {count} times: {reason}" for reason, count in self.bailed.items()]
+        lines += [f"    left {counted(count, 'time')}: {reason}" for reason, count in self.bailed.items()]
         return "\n".join(lines)
