@@ -98,7 +98,12 @@ def symbolic_trace(
         raise TypeError(f"symbolic_trace takes a callable, not {type(f).__name__}")
     if isinstance(f, GraphFunction):
         return f.copy()
-    return traced(GraphFunction, f, args, kwargs or {}, dynamic)
+    try:
+        return traced(GraphFunction, f, args, kwargs or {}, dynamic)
+    except TypeError as error:
+        if not args and not kwargs:
+            error.add_note("A graph is that of a call: give examples of its arguments, symbolic_trace(f, (x,)).")
+        raise
 
 
 def wrap_graph(graph: Graph, owner: ArrayOwner | None = None) -> GraphFunction:

@@ -241,3 +241,11 @@ def test_values_inside_can_be_tapped():
 def test_it_is_called_from_compiled_code():
     g = dyncomp.symbolic_trace(lambda x: x + 1, (X,))
     np.testing.assert_array_equal(dyncomp.compile(lambda x: g(x * 2) * 3)(X), (X * 2 + 1) * 3)
+
+
+def test_arguments_that_are_missing_are_asked_for():
+    with pytest.raises(TypeError) as caught:
+        dyncomp.symbolic_trace(lambda x: x + 1)
+    assert caught.value.__notes__ == [
+        "A graph is that of a call: give examples of its arguments, symbolic_trace(f, (x,))."
+    ]
