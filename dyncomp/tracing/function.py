@@ -102,7 +102,7 @@ def symbolic_trace(
         return traced(GraphFunction, f, args, kwargs or {}, dynamic)
     except TypeError as error:
         if not args and not kwargs:
-            error.add_note("A graph is that of a call: give examples of its arguments, symbolic_trace(f, (x,)).")
+            error.add_note("Give examples of its arguments: symbolic_trace(f, (x,)).")
         raise
 
 

@@ -246,6 +246,4 @@ def test_it_is_called_from_compiled_code():
 def test_arguments_that_are_missing_are_asked_for():
     with pytest.raises(TypeError) as caught:
         dyncomp.symbolic_trace(lambda x: x + 1)
-    assert caught.value.__notes__ == [
-        "A graph is that of a call: give examples of its arguments, symbolic_trace(f, (x,))."
-    ]
+    assert caught.value.__notes__ == ["Give examples of its arguments: symbolic_trace(f, (x,))."]
