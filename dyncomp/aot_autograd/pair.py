@@ -16,10 +16,21 @@ import numpy as np
 
 from ..build.background import Ahead
 from ..build.toolchain import Runner
+from ..dtypes import int64
 from ..errors import NotDifferentiableError, Unsupported
-from ..frontends.base import BackwardPart, BackwardParts, GradientPair, OutputView, PairBackward, PairSource
+from ..frontends.base import (
+    BackwardPart,
+    BackwardParts,
+    GradientPair,
+    NumberResult,
+    OutputView,
+    PairBackward,
+    PairSource,
+    Size,
+)
 from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
+from ..graph.rewrite import Rebuilder
 from ..prims.markers import STOP
 from ..runtime._launch import CompiledGraph
 from ..symbolic.integers import SymInt
@@ -63,7 +74,7 @@ def gradient_pair(
     )
     if not differentiable and not written and not any(v.of_input and v.index in wrt for v in views):
         return None
-    _check_sizes(graph, views)
+    graph, places = _with_sizes(graph, table, places, results)
     plain = replace(graph, outputs=tuple(results), mutations=tuple(kept))
     source = PairSource(plain, tuple(wrt), differentiable, tuple(k for k, _ in written), memory_budget)
     try:
@@ -124,13 +135,31 @@ def _results(graph: Graph) -> tuple[list[GraphOutput], tuple[int | OutputView, .
     return results, tuple(places)
 
 
-def _check_sizes(graph: Graph, views: Sequence[OutputView]) -> None:
-    """Views are made from what the call is given."""
-    computed = {binding.name for binding in graph.symbols if binding.kind == "node"}
-    for view in views:
-        for size in (*view.shape, *view.strides, view.offset):
-            if isinstance(size, SymInt) and size.symbols() & computed:
-                raise Unsupported("a result with a gradient, a view of a size that depends on the data")
+def _with_sizes(
+    graph: Graph, table: Table, places: Sequence[int | OutputView], results: list[GraphOutput]
+) -> tuple[Graph, tuple[int | OutputView, ...]]:
+    """Have the symbolic sizes of views computed by the graph; they are appended to ``results``."""
+    builder = Rebuilder(graph, table)
+    for node in graph.nodes:
+        builder.keep(node)
+    known: dict[str, NumberResult] = {}
+
+    def computed(size: Size) -> Size:
+        if not isinstance(size, SymInt):
+            return size
+        if str(size) not in known:
+            known[str(size)] = NumberResult(len(results))
+            number: Var = builder.emit("symint", expr=size, dtype=int64)
+            results.append(GraphOutput(number, "python"))
+        return known[str(size)]
+
+    found: list[int | OutputView] = []
+    for place in places:
+        if isinstance(place, OutputView):
+            shape, strides = tuple(map(computed, place.shape)), tuple(map(computed, place.strides))
+            place = replace(place, shape=shape, strides=strides, offset=computed(place.offset))
+        found.append(place)
+    return replace(graph, nodes=tuple(builder.nodes)), tuple(found)
 
 
 class Pair:

@@ -36,7 +36,6 @@ from ..pipeline import Compiled
 from ..python_code.branch_cut import CUT, cut_at_branch, is_idle
 from ..python_code.loop_calls import with_loop_calls
 from ..python_code.loops import LoopBody
-from ..symbolic.integers import SymInt
 from .operations import Layout, Operation
 from .recording import lost, place, slot_of
 from .runs import DifferentiableGraph, RunNode, size
@@ -380,7 +379,7 @@ class _Piece:
         for index, k in pair.written:
             self._write(inputs[index], made[k])
         returned = tuple(
-            [made[r] if type(r) is int else self._view(r, inputs, made, plain) for r in pair.returned]
+            [made[r] if isinstance(r, int) else self._view(r, inputs, made, results) for r in pair.returned]
         )
         return returned[0] if self.single else returned
 
@@ -405,14 +404,11 @@ class _Piece:
         else:
             target[...] = made.plain
 
-    def _view(self, view: Any, inputs: Sequence[Any], made: Sequence[Any], plain: Sequence[Any]) -> Any:
+    def _view(
+        self, view: OutputView, inputs: Sequence[Any], made: Sequence[Any], results: Sequence[Any]
+    ) -> Any:
         base = inputs[view.index] if view.of_input else made[view.index]
-        symbols = self.pair.symbols(plain, ()) if self.pair.symbols is not None else {}
-        shape, strides, (offset,) = [
-            [n.evaluate(symbols) if isinstance(n, SymInt) else n for n in sizes]
-            for sizes in (view.shape, view.strides, (view.offset,))
-        ]
-        result = view_of(base.tape, base.storage.at(base.plain, shape, strides, offset), [base])
+        result = view_of(base.tape, base.storage.at(base.plain, *view.window(results)), [base])
         result.stopped |= view.stopped
         return result
 

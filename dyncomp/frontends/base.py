@@ -119,16 +119,34 @@ class DeviceLibrary:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberResult:
+    """A size that the forward graph gives, among its results."""
+
+    index: int
+
+
+Size = Dim | NumberResult
+
+
+@dataclass(frozen=True, slots=True)
 class OutputView:
-    """A result that shares memory: a strided window (in elements; sizes may be symbolic) on an input
-    (``of_input``) or on a result of the forward graph. ``stopped``: no derivative goes through it."""
+    """A result that shares memory: a strided window (in elements) on an input (``of_input``) or on a result
+    of the forward graph. ``stopped``: no derivative goes through it. Those of a :class:`GradientPair` have no
+    symbolic sizes."""
 
     of_input: bool
     index: int
-    shape: tuple[Dim, ...]
-    strides: tuple[Dim, ...]
-    offset: Dim
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    offset: Size
     stopped: bool = False
+
+    def window(self, results: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Shape, strides and offset beside these results of the forward graph."""
+        sizes = (*self.shape, *self.strides, self.offset)
+        found: list[Any] = [results[n.index] if isinstance(n, NumberResult) else n for n in sizes]
+        rank = len(self.shape)
+        return tuple(found[:rank]), tuple(found[rank:-1]), found[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,10 +212,11 @@ class GradientPair:
     and outputs, and their numbers. ``backward(given, wanted)``: the backward graph where these outputs have
     cotangents and these inputs want gradients, compiled when first asked for; ``None`` where nothing is to be
     computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get
-    the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of symbols by name;
-    ``None`` where there are none. ``describe()``: what is saved, in words. ``source``: what it was made from,
-    ``None`` where it comes from disk. ``in_parts(limits)``: the backward graph of all gradients in parts that
-    give this many bytes of them (the last limit holds for all that follow); ``None`` where there would be
+    the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of the symbols that
+    backward graphs take, by name; ``None`` where there are none. ``describe()``: what is saved, in words.
+    ``source``: what it was made from, ``None`` where it comes from disk. ``in_parts(limits)``: the backward
+    graph of all gradients in parts that give this many bytes of them (the last limit holds for all that
+    follow); ``None`` where there would be
     one. ``listeners`` are told of backward graphs when these were compiled.
     """
 

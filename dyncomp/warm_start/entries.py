@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..capture.entries.call_names import place_of_call
 from ..capture.entries.config import CaptureConfig, FrameState
 from ..capture.entries.records import EntryRecord
 from ..capture.entries.stored import Captured
@@ -165,8 +166,7 @@ def unpack(
     stored = guards.StoredGuards(lambda: read()["guards"], data["count"])
     program = guards.unpack_program(unpacker, data["guards"], stored)
     code = function.__code__
-    place = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-    record = StoredRecord(data["name"], place, data["has_graph"], read)
+    record = StoredRecord(data["name"], place_of_call(function, args), data["has_graph"], read)
     record.breaks = unpacker.value(data["breaks"])
     record.instructions = data["instructions"]
     record.bytes = 4 * len(main) + len(details)

@@ -34,9 +34,7 @@ def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
     """The row of ``compiled.call``."""
     pair = compiled.gradients
     if pair is None:
-        staged = isinstance(compiled.artifact, Stages)
-        row = pack_staged(packer, compiled) if staged else launches.pack_launch(packer, compiled)
-        return launches.with_spent(packer, compiled, row)
+        return launches.with_spent(packer, compiled, _pack_call(packer, compiled))
     if compiled.owner is None:
         raise NotStorable("gradients of a library without a reverse mode")
     symbols = pair.symbols
@@ -45,13 +43,18 @@ def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
         bindings = packer.values((tuple(symbols.bindings), symbols.inputs))
     row = [
         "pair",
-        packer.row(launches.pack_launch(packer, compiled)),
+        packer.row(_pack_call(packer, compiled)),
         is_single(compiled.graph_after),
         packer.value((pair.count, pair.differentiable, pair.saved, pair.returned, pair.written)),
         bindings,
         owner_name(compiled.owner),
     ]
     return launches.with_spent(packer, compiled, row)
+
+
+def _pack_call(packer: Packer, compiled: Compiled) -> list[Any]:
+    staged = isinstance(compiled.artifact, Stages)
+    return pack_staged(packer, compiled) if staged else launches.pack_launch(packer, compiled)
 
 
 def pack_source(pair: GradientPair) -> dict[str, Any]:
@@ -95,7 +98,7 @@ def _keeper(halves: dict[int, Compiled], parts: Parts) -> Listener:
 
 def pack_backward(half: Compiled, made: PairBackward) -> str:
     packer = Packer(by_type=launches.BY_TYPE)
-    launch = packer.row(launches.pack_launch(packer, half))
+    launch = packer.row(_pack_call(packer, half))
     facts = packer.value((made.saved, made.given, made.wrt, made.integers))
     data = {"rows": packer.rows, "call": launch, "single": is_single(half.graph_after), "facts": facts}
     return json.dumps(data, separators=(",", ":"))

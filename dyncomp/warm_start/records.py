@@ -9,7 +9,7 @@ from functools import cache
 from ..capture.breaks import BreakRecord
 from ..capture.guards import fact_kinds, guard, source
 from ..device import Device
-from ..frontends.base import OutputView
+from ..frontends.base import NumberResult, OutputView
 from ..graph.ir import ArrayType, Callee, Literal, Loc, SymbolBinding
 from ..inductor import launch
 
@@ -38,7 +38,7 @@ _CLASSES: tuple[type, ...] = (
         launch.PyCallStep,
         launch.OutputResult,
     ),
-    *(ArrayType, Callee, Device, Literal, OutputView, SymbolBinding),
+    *(ArrayType, Callee, Device, Literal, NumberResult, OutputView, SymbolBinding),
     *(launch.InputResult, launch.ViewOutput, launch.ConstantResult),
 )
 _BY_NAME: dict[str, type] = {f"{cls.__module__}.{cls.__name__}": cls for cls in _CLASSES}

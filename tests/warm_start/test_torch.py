@@ -65,6 +65,20 @@ def main():
     (first,) = torch.autograd.grad(fast(given).pow(3).sum(), given, create_graph=True)
     return [*found, *torch.autograd.grad(first.sum(), given), *weights(net)]
 """,
+    "views of data": """
+@dyncomp.compile
+def f(given, sizes):
+    return [part.t() for part in torch.tanh(given).split(sizes.tolist())]
+
+def main():
+    given = x().requires_grad_()
+    found = []
+    for sizes in ((2, 3), (4, 1)):
+        parts = f(given, torch.tensor(sizes))
+        (parts[0].square().sum() + parts[1].sum()).backward()
+        found += [*[part.detach() for part in parts], given.grad.clone()]
+    return found
+""",
     "training": """
 def main():
     net = made()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...symbolic.integers import Dim, SymInt
 from ..base import GradientPair, OutputView, PairBackward
 from .buckets import autograd_function, in_buckets
 from .library import torch
@@ -38,8 +37,7 @@ def _returning(pair: GradientPair, apply: Callable[..., Sequence[Any]], bare: bo
         results = apply(*args)
         for index, result in pair.written:
             args[index].copy_(results[result])
-        views = _Views(pair, args, results)
-        made = tuple([results[r] if type(r) is int else views.make(r) for r in returned])
+        made = tuple([results[r] if type(r) is int else _view(r, args, results) for r in returned])
         return made[0] if single else made
 
     return call
@@ -63,31 +61,14 @@ def _check_writable(tensor: Any) -> None:
         raise _CannotRun("a write to a leaf that requires grad, or to a view")
 
 
-class _Views:
-    """Makes results that are views by autograd's own functions."""
-
-    def __init__(self, pair: GradientPair, args: Sequence[Any], results: Sequence[Any]) -> None:
-        self.pair = pair
-        self.args = args
-        self.results = results
-        self.symbols: dict[str, int] | None = None
-
-    def make(self, view: Any) -> Any:
-        assert isinstance(view, OutputView)
-        base = (self.args if view.of_input else self.results)[view.index]
-        if view.stopped:
-            base = base.detach()
-        shape, strides = self._sizes(view.shape), self._sizes(view.strides)
-        return base.as_strided(shape, strides, base.storage_offset() + self._sizes((view.offset,))[0])
-
-    def _sizes(self, sizes: Sequence[Dim]) -> tuple[int, ...]:
-        if all(type(size) is int for size in sizes):
-            return tuple(sizes)  # type: ignore[arg-type]
-        if self.symbols is None:
-            assert self.pair.symbols is not None
-            self.symbols = self.pair.symbols(self.args, ())
-        found = self.symbols
-        return tuple(size.evaluate(found) if isinstance(size, SymInt) else size for size in sizes)
+def _view(view: Any, args: Sequence[Any], results: Sequence[Any]) -> Any:
+    """A result that is a view, made by autograd's own function."""
+    assert isinstance(view, OutputView)
+    base = (args if view.of_input else results)[view.index]
+    if view.stopped:
+        base = base.detach()
+    shape, strides, offset = view.window(results)
+    return base.as_strided(shape, strides, base.storage_offset() + offset)
 
 
 def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
