@@ -17,6 +17,7 @@ from ...graph.ir import Var, array_type
 from ...prims.layout import is_c_contiguous
 from ...symbolic.integers import Dim, SymInt, hint
 from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
+from ..known import relied_array
 from ..numpy.operands import broadcast_shapes, emit
 from .calls import called
 from .create import check_placement
@@ -184,11 +185,21 @@ def _filling(method: str) -> Any:
         only_defaults(generator=kwargs.pop("generator", None))
         if not is_dense(x.var):
             raise Unsupported("random numbers in a tensor with holes")
+        args = tuple([_number(tx, a) for a in args])
+        kwargs = {name: _number(tx, a) for name, a in kwargs.items()}
         if not all(isinstance(a, Number) or is_number(a) for a in (*args, *kwargs.values())):
             raise Unsupported(f"{method} with tensors")
         return write(tx, x, filled_like(tx, x, method, *args, **kwargs).var)
 
     return rule
+
+
+def _number(tx: TraceContext, value: object) -> object:
+    """A number of NumPy that is known (``np.log(self.rescale)``) as Python's; anything else as it is."""
+    if not isinstance(value, ArrayRef) or value.kind != "scalar":
+        return value
+    known = relied_array(tx.builder, value.var)
+    return value if known is None else known.item()
 
 
 def is_number(value: object) -> bool:

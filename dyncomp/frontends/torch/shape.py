@@ -462,11 +462,14 @@ def _sequence(tensors: object) -> list[ArrayRef]:
     return [need_tensor(x) for x in tensors]
 
 
-def _joined(
-    tx: TraceContext, refs: list[ArrayRef], axis: int, typed: Sequence[ArrayRef] | None = None
-) -> ArrayRef:
-    """``refs`` one behind the other, in the dtype of ``typed``: empty vectors count for no more than that."""
-    dtype = functools.reduce(promote_types, (r.dtype for r in typed or refs))
+def _is_empty_vector(x: ArrayRef) -> bool:
+    """Such vectors join tensors of any shape."""
+    return x.ndim == 1 and same(x.shape[0], 0)
+
+
+def _joined(tx: TraceContext, refs: list[ArrayRef], axis: int) -> ArrayRef:
+    """``refs`` one behind the other, in the dtype that all have together."""
+    dtype = functools.reduce(promote_types, (r.dtype for r in refs))
     return tensor(
         contiguous(tx, emit(tx, "concatenate", *(convert(tx, r.var, dtype) for r in refs), axis=axis))
     )
@@ -480,8 +483,14 @@ def cat(
     refs = _sequence(tensors)
     if any(r.ndim == 0 for r in refs):
         raise Unsupported("zero-dimensional tensor cannot be concatenated")
-    shaped = [r for r in refs if not (r.ndim == 1 and same(r.shape[0], 0))] or refs[:1]
-    found = _joined(tx, shaped, axis_of(dim if axis is None else axis, shaped[0].ndim), refs)
+    first = next((r for r in refs if not _is_empty_vector(r)), refs[0])
+    along = axis_of(dim if axis is None else axis, first.ndim)
+    none = tuple(0 if i == along else size for i, size in enumerate(first.shape))
+    shaped = [
+        tensor(emit(tx, "reshape", r.var, shape=none)) if r.ndim < first.ndim and _is_empty_vector(r) else r
+        for r in refs
+    ]
+    found = _joined(tx, shaped, along)
     if all(is_channels_last(r.var) for r in refs):
         return tensor(in_order(tx, found.var, (0, 2, 3, 1)))
     if all(is_channels_last_3d(r.var) for r in refs):

@@ -114,6 +114,11 @@ def update_of_same_window(rewrite: Rewrite, inputs: tuple[Var, ...], params: dic
     return Call(inner.op, (inner.inputs[0], inputs[1]), params)
 
 
+@RULES.on("update_slice", "update_diagonal", "update_strided")
+def update_of_nothing(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    return inputs[0] if any(same(size, 0) for size in inputs[1].shape) else None
+
+
 @RULES.on("update_slice")
 def update_of_everything(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
     whole = same_shape(inputs[0].shape, inputs[1].shape) and all(same(step, 1) for step in params["steps"])

@@ -50,9 +50,9 @@ def _joined(ops: Ops, arrays: list[Var], axis: int) -> Var:
     out = ops.empty(shape=shape, dtype=first.dtype, device=first.type.device)
     start: Dim = 0
     for a in arrays:
-        if not is_zero(a.type.size):
-            starts = tuple(start if i == axis else 0 for i in range(a.ndim))
-            out = ops.update_slice(out, a, starts=starts, sizes=a.shape, steps=(1,) * a.ndim)
+        # empty ones, too: they have a gradient
+        starts = tuple(start if i == axis else 0 for i in range(a.ndim))
+        out = ops.update_slice(out, a, starts=starts, sizes=a.shape, steps=(1,) * a.ndim)
         start = start + a.shape[axis]
     return out
 
@@ -67,9 +67,8 @@ def pad(ops: Ops, x: Var, *, widths: Widths, value: object) -> Var:
         widths = tuple(reversed(widths))
     shape = tuple(low + d + high for d, (low, high) in zip(x.shape, widths))
     out = ops.full(shape=shape, value=value, dtype=x.dtype, device=x.type.device)
-    if not is_zero(x.type.size):
-        starts = tuple(low for low, _ in widths)
-        out = ops.update_slice(out, x, starts=starts, sizes=x.shape, steps=(1,) * x.ndim)
+    starts = tuple(low for low, _ in widths)
+    out = ops.update_slice(out, x, starts=starts, sizes=x.shape, steps=(1,) * x.ndim)
     return ops.transpose(out, perm=tuple(reversed(range(x.ndim)))) if turn else out
 
 

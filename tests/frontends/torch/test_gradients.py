@@ -250,6 +250,28 @@ def test_partial_requires_grad():
         compare(f, None, *inputs)
 
 
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_what_has_no_elements_has_a_gradient(backend):
+    """Zeros of no elements, not None: class tokens that a configuration has none of, empty caches."""
+
+    def f(x, none, vector):
+        tokens = torch.cat([x, none.expand(3, -1, -1)], 1)
+        return tokens * 2, torch.cat([vector, x], -1), torch.cat([vector, vector]), F.pad(none, (0, 0, 1, 0))
+
+    inputs = grad(3, 2, 4), grad(1, 0, 4), grad(0)
+    found = []
+    for call in (f, dyncomp.compile(f, backend=backend, fullgraph=True)):
+        results, _, gradients, _ = run(call, None, inputs)
+        found.append([*results, *[gradient for _, gradient in gradients]])
+    for expected, here in zip(*found, strict=True):
+        close(here, expected, "of no elements")
+
+
+def test_joining_with_nothing_costs_nothing():
+    report = dyncomp.explain(lambda x, y: torch.cat([x, y], 1) * 2)(torch.ones(3, 2), torch.ones(3, 0))
+    assert len(report.kernels) == 1
+
+
 def test_views_and_aliases():
     x = grad(4, 6)
 

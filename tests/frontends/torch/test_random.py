@@ -1,5 +1,6 @@
 """torch's random numbers within captured code: the same streams, in the same order, however they are used."""
 
+import numpy as np
 import pytest
 
 import dyncomp
@@ -34,6 +35,13 @@ def filled(x):
     x.uniform_(-1, 1)
     z = torch.zeros(5).exponential_(0.5) + torch.zeros(4, 4).bernoulli_(0.25).sum()
     return y + 1, x * 2, z, x.new_empty(4).cauchy_().log_normal_()
+
+
+def by_numbers_of_numpy(x):
+    bound = np.log(1.5)
+    return x * torch.empty(3, 7).uniform_(-bound, bound).exp(), torch.empty(2).normal_(
+        np.float32(1), std=np.sqrt(2.0)
+    )
 
 
 def normal(x):
@@ -106,7 +114,18 @@ def refused_late(x):
     return torch.rand(2), x[1:].clone().normal_() * 2, torch.rand(3)
 
 
-PROGRAMS = [factories, like, filled, normal, multinomial, bernoulli, dropped, refused, unlikely]
+PROGRAMS = [
+    factories,
+    like,
+    filled,
+    by_numbers_of_numpy,
+    normal,
+    multinomial,
+    bernoulli,
+    dropped,
+    refused,
+    unlikely,
+]
 RAISING = [of_integers, empty_range, negative, negative_rate]
 
 
