@@ -113,6 +113,19 @@ class Resumption:
 
 
 @dataclass(eq=False)
+class Steps:
+    """A loop of ``count`` iterations that may be unrolled by what the first ones do: the nodes of the graph
+    and the calls of objects there were before; which objects the first iteration calls, and whether all
+    iterations like it are few nodes."""
+
+    count: int
+    nodes: int
+    called: int
+    first: set[int] = field(default_factory=set)
+    short: bool = False
+
+
+@dataclass(eq=False)
 class Frame:
     """One Python frame being executed symbolically. ``resumption`` is set where a break inside can be
     resumed in the caller; ``globals`` is ``(dict, source of the function or None for the root)``."""
@@ -132,8 +145,7 @@ class Frame:
     unrolled: set[int] = field(default_factory=set)  # headers of loops that are unrolled beyond the limit
     layers: set[int] = field(default_factory=set)  # headers of loops over things that are called
     parameters: set[int] = field(default_factory=set)  # those of them that are over tensors from outside
-    # headers of loops over steps that work on tensors: their number, and the nodes before the first
-    steps: dict[int, tuple[int, int]] = field(default_factory=dict)
+    steps: dict[int, Steps] = field(default_factory=dict)  # by headers of loops that work on tensors
     idle: dict[int, int] = field(default_factory=dict)  # of loops that may be idle: nodes of the graph before
     result: Value | None = None
     yielded: Value | None = None

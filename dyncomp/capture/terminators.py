@@ -225,10 +225,17 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
 def _unrolls_on(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
     """Whether another trip is unrolled."""
     options, nodes = tracer.config.options, len(tracer.builder.nodes)
-    if target in frame.steps:
-        count, before = frame.steps[target]
-        is_short = trips > 1 or (nodes - before) * count <= 2 * options.unroll_ops
-        return is_short and nodes <= max(4 * options.unroll_ops, _most_nodes(tracer, frame))
+    steps = frame.steps.get(target)
+    if steps is not None:
+        if trips == 1:
+            steps.first = set(tracer.called[steps.called :])
+            steps.short = (nodes - steps.nodes) * steps.count <= 2 * options.unroll_ops
+            return steps.short or bool(steps.first)
+        if trips == 2 and not steps.first.issuperset(tracer.called[steps.called :]):
+            frame.layers.add(target)  # the second step calls other objects than the first
+            tracer.has_layers = True
+        if target not in frame.layers:
+            return steps.short and nodes <= max(4 * options.unroll_ops, _most_nodes(tracer, frame))
     if trips <= options.unroll_limit and nodes <= _most_nodes(tracer, frame):
         return True
     if unrolls_library(tracer, frame, trips):

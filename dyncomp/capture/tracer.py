@@ -23,7 +23,6 @@ from ..symbolic.integers import ShapeEnv, SymInt
 from . import effects, machine, operators, wrap
 from .arrays import complex_views, leaves
 from .arrays.held_elements import HeldElements
-from .arrays.views_of_data import is_sized_by_data, refuse_sized_view
 from .breaks import Break
 from .calls import call as calls
 from .calls import numerics
@@ -133,6 +132,7 @@ class Tracer:
         self.instructions = 0
         self.outside_changes = 0  # how often objects from outside were changed
         self.has_layers = False  # whether a loop over things that are called was unrolled
+        self.called: list[int] = []  # the program's objects that were called, by identity
         self.steps = 0  # how many iterators were advanced and objects changed
         self.restart = Restart()
 
@@ -297,14 +297,13 @@ class Tracer:
             return self.by_ref[ref]
         known = self.by_ref[ref] = ArrayValue(ref, self.frontend(ref).pytype(ref))
         is_view = ref.part is not None or ref.var.name in self.builder.seen_as_views
-        if (is_view or is_sized_by_data(ref)) and self.frames:
+        if is_view and self.frames:
             self.part_origins[ref.var.name] = (self.frames[-1].raw_code, self.frames[-1].current)
         return known
 
     def refuse_outside(self, ref: ArrayRef) -> None:
         complex_views.refuse_view(self, ref)
         leaves.refuse_history(self, ref)
-        refuse_sized_view(self, ref)
 
     def scalar_input(self, value: NumberValue) -> ArrayRef:
         """Pass a Python number to the graph by value."""

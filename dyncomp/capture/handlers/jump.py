@@ -8,6 +8,7 @@ from .. import terminators
 from ..breaks import Break
 from ..calls.modes import block_of_object
 from ..control import generators
+from ..frames import Steps
 from ..guards.guard import Kind
 from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle, unrolls_library
 from ..loops.raising_branches import truth_at_jump
@@ -142,9 +143,10 @@ def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
         return True
     if count <= options.unroll_limit:
         return True
-    # steps of a recurrent network are worth one graph: decided by what the first one takes (``back_edge``)
+    # steps of a recurrent network are worth one graph, and so are layers that are taken by their numbers:
+    # decided by what the first ones do (``back_edge``)
     if count <= LAYERS * options.unroll_limit and tracer.works_on_tensors():
-        frame.steps[loop.header] = count, len(tracer.builder.nodes)
+        frame.steps[loop.header] = Steps(count, len(tracer.builder.nodes), len(tracer.called))
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
     # each of which would make the function another one

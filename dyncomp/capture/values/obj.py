@@ -160,6 +160,7 @@ class InstanceValue(Value):
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         direct = tracer.take_direct()
+        tracer.called.append(id(self.obj))
         method = self.special(tracer, "__call__")
         if method is None:
             raise Break("unsupported-call", f"call of {self.describe()}")

@@ -504,6 +504,54 @@ def test_numbers_that_are_not_finite_are_asked_for(backend):
     assert all(not entry.breaks for entry in dyncomp.explain(model, backend=backend)(good).entries)
 
 
+class Numbered(nn.Module):
+    """Layers that are taken by their numbers, with one that all share."""
+
+    def __init__(self, count, width=8):
+        super().__init__()
+        self.count, self.norm = count, nn.LayerNorm(width)
+        self.first = nn.ModuleList(nn.Linear(width, width) for _ in range(count))
+        self.second = [nn.Linear(width, width).eval() for _ in range(count)]
+
+    def forward(self, x):
+        for number in range(self.count):
+            y = self.second[-number - 1](self.first[number](self.norm(x)).softmax(-1)).sigmoid()
+            for _ in range(4):
+                y = y / (y.sum(-1, keepdim=True) + number) + y.std(0) * y.mean()
+            x = x + y
+        return x
+
+
+def test_layers_by_their_numbers():
+    """As many as there are are one graph, as they are where the loop is over the list itself."""
+    torch.manual_seed(0)
+    model, x = Numbered(24), torch.randn(2, 8)
+    report = dyncomp.explain(model, backend="eager")(x)
+    assert not report.breaks and len(report.graphs) == 1
+    assert len(report.graphs[0].nodes) > 2 * 400  # more than steps that are alike may have
+    same(report.result, model(x))
+
+
+def test_steps_of_one_cell_are_no_layers():
+    """A long loop over steps that call the same objects is not unrolled."""
+
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = Numbered(2)
+
+        def forward(self, x):
+            for _ in range(40):
+                x = self.cell(x)
+            return x
+
+    torch.manual_seed(0)
+    model, x = Steps(), torch.randn(2, 8)
+    report = dyncomp.explain(model, backend="eager")(x)
+    assert [record.id for record in report.breaks] == ["loop"]
+    same(report.result, model(x))
+
+
 def test_layers_backwards():
     """``reversed`` of what torch counts; the iterator goes on after a break as it was."""
     torch.manual_seed(0)
