@@ -21,6 +21,7 @@ from ..capture.entries.config import CaptureConfig
 from ..capture.entries.records import EntryRecord
 from ..capture.replacement.assembly import without_body
 from ..capture.replacement.replace_source import plain_copy
+from ..graph.ir import Loc
 from ..hook import _hook
 from ..notices import warn_once
 from ..options import ALWAYS
@@ -189,15 +190,15 @@ class Verified:
             return
         counters["mismatches"] += 1
         record = self.compiled.payload
-        name = record.name if isinstance(record, EntryRecord) else self.code.co_qualname
-        place = f"{name} at {location(self.code)}"
+        name, loc = self._called()
+        place = f"{name} at {loc}"
         reason = f"compiled code does not do what plain Python does: {found[0]}"
         if self.comparing is not None:
             _hook.drop_entry(self.code, self.config, self.comparing)
         _hook.mark(self.code, "skip", self.config)
         if isinstance(record, EntryRecord):
             self.config.records.forget_entry(record)
-        self.config.records.add_skip(name, location(self.code), reason)
+        self.config.records.add_skip(name, loc, reason)
         more = "".join(f"\n    {line}" for line in found[:_MOST_TOLD])
         rest = f"\n    and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
         warn_once(
@@ -209,7 +210,15 @@ class Verified:
 
     def _not_verified(self, why: str) -> None:
         self.config.records.counters["unverified"] += 1
-        warn_once("verification", f"{self.code.co_qualname} at {location(self.code)} is not verified: {why}")
+        name, loc = self._called()
+        warn_once("verification", f"{name} at {loc} is not verified: {why}")
+
+    def _called(self) -> tuple[str, Loc]:
+        """What the function is called, and its place."""
+        record = self.compiled.payload
+        if isinstance(record, EntryRecord):
+            return record.name, record.loc
+        return self.code.co_qualname, location(self.code)
 
 
 def _found(

@@ -23,7 +23,6 @@ from typing import Any
 from ...graph.ir import Loc
 from ...hook import _hook
 from ..breaks import Break
-from ..entries.call_names import location
 from ..entries.config import CaptureConfig
 from ..entries.floating import waiting_watch
 from ..entries.records import EntryRecord, log
@@ -74,8 +73,9 @@ class Fallback:
             log.info("a floating-point error in the graph of %s: the original runs", plain.co_qualname)
             return watch.rerun(types.FunctionType(plain, namespace, plain.co_name, None, closure))
         self._records.counters["fallbacks"] += 1
-        log.info("the graph of %s raised: the original runs", plain.co_qualname)
         entry = self._entry()
+        name = plain.co_qualname if entry is None else entry.payload.name
+        log.info("the graph of %s raised: the original runs", name)
         if entry is not None and not self._breaks_next_time(entry):
             self._count(entry)
         return types.FunctionType(plain, namespace, plain.co_name, None, closure)
@@ -116,7 +116,7 @@ class Fallback:
                 return False
             reason = f"sizes that depend on the data are not as they usually are ({failed} does not hold)"
             config.failed_checks[code, instruction[1]] = Break("data-dependent-shape", reason)
-        log.info("%s at %s is captured again: %s", self._code.co_qualname, location(self._code), reason)
+        log.info("%s at %s is captured again: %s", record.name, record.loc, reason)
         _hook.drop_entry(self._code, config, entry)
         config.records.forget_entry(entry.payload)
         return True
@@ -132,12 +132,12 @@ class Fallback:
             return
         self._rest = min(max(2 * self._rest, _FIRST_REST), _LONGEST_REST)
         entry.rests_until = self._awaited = number + 1 + self._rest
-        name = self._code.co_qualname
-        entry.payload.resting = (
+        record = entry.payload
+        record.resting = (
             f"its graph raised in {self._in_row} calls in a row: the original runs, and the graph is tried "
             f"again after {self._rest} calls"
         )
-        log.info("%s at %s: %s", name, location(self._code), entry.payload.resting)
+        log.info("%s at %s: %s", record.name, record.loc, record.resting)
 
 
 def resting(config: CaptureConfig) -> list[tuple[str, Loc, str]]:
