@@ -139,6 +139,8 @@ def _with_sizes(
     graph: Graph, table: Table, places: Sequence[int | OutputView], results: list[GraphOutput]
 ) -> tuple[Graph, tuple[int | OutputView, ...]]:
     """Have the symbolic sizes of views computed by the graph; they are appended to ``results``."""
+    if not any(isinstance(place, OutputView) for place in places):
+        return graph, tuple(places)
     builder = Rebuilder(graph, table)
     for node in graph.nodes:
         builder.keep(node)

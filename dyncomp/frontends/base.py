@@ -216,8 +216,8 @@ class GradientPair:
     backward graphs take, by name; ``None`` where there are none. ``describe()``: what is saved, in words.
     ``source``: what it was made from, ``None`` where it comes from disk. ``in_parts(limits)``: the backward
     graph of all gradients in parts that give this many bytes of them (the last limit holds for all that
-    follow); ``None`` where there would be
-    one. ``listeners`` are told of backward graphs when these were compiled.
+    follow); ``None`` where there would be one. ``listeners`` are told of backward graphs when these were
+    compiled.
     """
 
     forward: Callable[..., Sequence[Any]]
