@@ -18,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install
 help:
 	@echo "make demo       run real NumPy programs with NumPy and with dyncomp, compare, print a table"
 	@echo "make test       ruff, mypy and the default test suite"
-	@echo "make test-core  the test suite alone, on PYTHON"
+	@echo "make test-core  those tests alone that depend on the version of Python, on PYTHON"
 	@echo "make test-slow  the heavier suites"
 	@echo "make test-cpython  CPython's own tests, every test method compiled, on PYTHON"
 	@echo "make sanitize   the C extensions' tests under -X dev, and with address and undefined-behaviour sanitizers"
@@ -39,7 +39,7 @@ test: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
 	exit $$status
 
 test-core: $(VENV)/.dev
-	$(BIN)/python -m pytest $(WORKERS)
+	$(BIN)/python -m pytest --core $(WORKERS)
 
 test-slow: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
 	$(BIN)/python -m pytest -m slow

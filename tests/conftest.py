@@ -46,6 +46,21 @@ NOT_OPTIMIZED = (
 )
 TESTS = Path(__file__).parent
 
+# What these test is the same whatever interpreter runs it: kernels and the references of ops. CI tries them on
+# one of three; the launcher, a C extension, on each.
+SAME_ON_ALL_PYTHONS = ("inductor", "numerics", "prims")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--core", action="store_true", help="only what depends on Python's version")
+
+
+def pytest_ignore_collect(collection_path, config):
+    folder = collection_path.parent
+    if not config.getoption("--core") or folder.parent != TESTS or folder.name not in SAME_ON_ALL_PYTHONS:
+        return None
+    return collection_path.name.startswith("test_") and "launch" not in collection_path.name or None
+
 
 @pytest.fixture(autouse=True)
 def what_the_compiler_optimizes(request):
