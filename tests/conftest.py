@@ -46,8 +46,8 @@ NOT_OPTIMIZED = (
 )
 TESTS = Path(__file__).parent
 
-# What these test is the same whatever interpreter runs it: kernels and the references of ops. CI tries them on
-# one of three; the launcher, a C extension, on each.
+# What these test is the same whatever interpreter runs it: kernels, and the references of ops. CI tries them
+# on one of three; the launcher, a C extension, on each.
 SAME_ON_ALL_PYTHONS = ("inductor", "numerics", "prims")
 
 
