@@ -74,9 +74,27 @@ def steps(x, y):
     return torch.stack(out), h
 
 
+def repeated_by_counts(x, y):
+    """As durations in speech, grids of images in vision models."""
+    counts = (y[:, 0] > 0).long() + 1
+    by_column = torch.repeat_interleave(x.t(), counts.int(), dim=1)
+    flat = x[:, :2].repeat_interleave(torch.cat([counts, counts]))
+    return (
+        torch.tanh(torch.repeat_interleave(x, counts, 0)),
+        by_column * 2,
+        flat,
+        counts.repeat_interleave(counts),
+    )
+
+
+def repeated_alike(x, y):
+    n = (y > 0).sum().item() + 1
+    return x.repeat_interleave(n, 1), torch.arange(3).repeat_interleave(n) * x[0, 0], y.repeat_interleave(2)
+
+
 PROGRAMS = [
     *(number_to_rows, row_to_rows, rows_with_step, indices_filled, indices_filled_in_order, off_diagonal),
-    *(pairs, squares, factories, steps),
+    *(pairs, squares, factories, steps, repeated_by_counts, repeated_alike),
 ]
 
 
@@ -116,6 +134,22 @@ def test_a_mask_of_another_shape_raises_as_before():
     with pytest.raises(RuntimeError) as found:
         compiled(x, y)
     assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("counts", [[1, -2, 1], [1, 2], [0, 0, 0]])
+def test_counts_that_are_refused_and_counts_of_nothing(counts):
+    def f(x, counts):
+        return x.repeat_interleave(counts, 0) * 2
+
+    compiled = dyncomp.compile(f)
+    compiled(torch.ones(3, 2), torch.tensor([1, 0, 2]))
+    found = []
+    for call in (f, compiled):
+        try:
+            found.append(call(torch.ones(3, 2), torch.tensor(counts)).shape)
+        except RuntimeError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
 
 
 def test_a_loop_over_many_different_numbers_becomes_one_body():
