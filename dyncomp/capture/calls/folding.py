@@ -208,11 +208,16 @@ def pure_operand(value: Value) -> bool:
     """Whether an expression in Python can be made of the value."""
     if isinstance(value, (ListValue, TupleValue, SliceValue)):
         looked_into = not isinstance(value, ListValue) or value.looked_into
-        plain = value.pytype in (list, tuple, slice) and looked_into
+        plain = (value.pytype in (list, tuple, slice) or _is_size(value)) and looked_into
         return plain and all(pure_operand(v) for v in value.children())
     if number_operand(value) or isinstance(value, ComputedValue):
         return True
     return value.is_const and (value.const is None or type(value.const) in _TEXTS)
+
+
+def _is_size(value: Value) -> bool:
+    """Whether it is a tuple of numbers of a class of a library: ``torch.Size``."""
+    return isinstance(value, TupleValue) and value.keeps_class
 
 
 def template(value: Value) -> list[Any]:
@@ -222,7 +227,8 @@ def template(value: Value) -> list[Any]:
         parts: list[Any] = [opening]
         for item in value.children():
             parts += [*template(item), ", "]
-        return [*parts, closing]
+        parts.append(closing)
+        return [ConstValue(value.pytype), "(", *parts, ")"] if _is_size(value) else parts
     if isinstance(value, SliceValue):
         return [ConstValue(slice), *template(TupleValue(list(value.parts)))]
     return [value]

@@ -374,7 +374,7 @@ def hint_of(value: Value) -> Any:
         return value.sym.hint
     if isinstance(value, ComputedValue):
         return value.hint
-    if value.pytype in (list, tuple, slice) and not value.is_const:
+    if value.children() and not value.is_const:
         return value.pytype(*_hints(value))
     return value.const
 

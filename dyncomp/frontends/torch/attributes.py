@@ -85,6 +85,18 @@ def device(tx: TraceContext, self: object) -> Any:
     return torch.device(str(CPU if x.host else x.type.device))
 
 
+@TABLE.function("device")
+def device_named(tx: TraceContext, type: object, index: object = None) -> Any:
+    """``torch.device("cuda", 0)``; a number alone is of the accelerator that there is, now."""
+    known = isinstance(type, torch.device) and index is None
+    if not known and not (isinstance(type, str) and (index is None or isinstance(index, int))):
+        raise Unsupported("torch.device of something else than a name")
+    try:
+        return torch.device(type) if index is None else torch.device(type, index)
+    except RuntimeError as error:
+        raise Unsupported(f"torch.device: {error}") from None
+
+
 @TABLE.attribute("is_cuda")
 def is_cuda(tx: TraceContext, self: object) -> bool:
     return kind_of(need_tensor(self)) == "cuda"

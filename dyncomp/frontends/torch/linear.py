@@ -103,23 +103,41 @@ def bmm(tx: TraceContext, input: object, mat2: object, *, out: object = None) ->
 
 @TABLE.both("addmm")
 def addmm(
-    tx: TraceContext,
-    input: object,
-    mat1: object,
-    mat2: object,
-    *,
-    beta: object = 1,
-    alpha: object = 1,
-    out: object = None,
+    tx: TraceContext, input: object, mat1: object, mat2: object, *, out: object = None, **factors: object
 ) -> ArrayRef:
     only_defaults(out=out)
-    bias = need_tensor(input)
     a, b = _of_rank(2, mat1, mat2)
+    return _added(tx, need_tensor(input), a, b, **factors)
+
+
+@TABLE.both("baddbmm")
+def baddbmm(
+    tx: TraceContext, input: object, batch1: object, batch2: object, *, out: object = None, **factors: object
+) -> ArrayRef:
+    only_defaults(out=out)
+    a, b = _of_rank(3, batch1, batch2)
+    if not dims_equal(a.shape[0], b.shape[0]):
+        raise Unsupported("baddbmm: batch sizes differ")
+    return _added(tx, need_tensor(input), a, b, **factors)
+
+
+def _added(
+    tx: TraceContext, bias: ArrayRef, a: ArrayRef, b: ArrayRef, *, beta: object = 1, alpha: object = 1
+) -> ArrayRef:
+    """``beta * bias + alpha * (a @ b)``; half precision is rounded once."""
     _same_dtype(bias, a, b)
-    if beta != 1 or alpha != 1:
-        raise Unsupported("addmm with alpha or beta")
-    wide = emit(tx, "matmul", widened(tx, a.var), widened(tx, b.var))
-    return tensor(convert(tx, pointwise(tx, "add", wide, widened(tx, bias.var)), a.dtype))
+    factors = [f for f in (alpha, beta) if type(f) is not int or f != 1]
+    if factors and not (a.dtype.is_float and all(type(f) in (int, float) for f in factors)):
+        raise Unsupported("alpha or beta of integers, or that are known at run time only")
+    if beta == 0:
+        raise Unsupported("beta is 0: the input is not looked at")
+    found = emit(tx, "matmul", widened(tx, a.var), widened(tx, b.var))
+    rest = spread_to(tx, widened(tx, bias.var), found.shape)
+    found, rest = (
+        v if type(f) is int and f == 1 else pointwise(tx, "multiply", v, to_var(tx, f, v.dtype))
+        for v, f in ((found, alpha), (rest, beta))
+    )
+    return tensor(convert(tx, pointwise(tx, "add", found, rest), a.dtype))
 
 
 @TABLE.function("F.linear")

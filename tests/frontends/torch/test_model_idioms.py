@@ -439,6 +439,74 @@ def test_a_text_of_a_number_that_only_an_error_needs():
         compiled(x, 3.5)
 
 
+def test_texts_of_shapes_whose_sizes_change():
+    """As of checks: ``torch._assert(x.dim() == 3, f"expected (batch, length, features), got {x.shape}")``."""
+
+    def f(x):
+        text = f"got {x.shape} and {x.size()!r:>40} {str(x.shape[1:])} {x.shape[:1]} {tuple(x.shape)}"
+        torch._assert(x.dim() == 2, f"expected a matrix, got {x.shape}")
+        return x * 2, text
+
+    compiled = dyncomp.compile(f, fullgraph=True, backend="eager")
+    dyncomp.reset()
+    for n in (2, 3, 4, 5):
+        x = torch.ones(n, 3)
+        assert compiled(x)[1] == f(x)[1]
+    assert dyncomp.stats()["graphs"] == 2
+
+
+FACTORS = [{}, {"alpha": 0.5}, {"beta": 0.25, "alpha": 2}, {"beta": 0, "alpha": 2}, {"beta": 1.0}]
+
+
+@pytest.mark.parametrize("factors", FACTORS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=str)
+@pytest.mark.parametrize("name", ["addmm", "baddbmm"])
+def test_products_that_are_added(name, dtype, factors):
+    """One graph for caches that grow; NaN of an input whose factor is 0 is not looked at."""
+    if dtype is torch.int64 and factors and factors.get("beta") != 0:
+        factors = {"alpha": 2, "beta": 3}
+
+    def f(c, a, b):
+        return getattr(torch, name)(c, a, b, **factors) * 2
+
+    compiled = dyncomp.compile(f, backend="eager")
+    for rows in (1, 4):
+        for n in (3, 4, 5, 6):
+            found = []
+            for call in (f, compiled):
+                torch.manual_seed(n)
+                shapes = ((2, rows, n), (2, 4, 8), (2, 8, n))
+                given = [(torch.randn(s if name == "baddbmm" else s[1:]) * 3).to(dtype) for s in shapes]
+                if dtype.is_floating_point:
+                    given = [x.requires_grad_() for x in given]
+                    given[0].data[..., 0, 0] = float("nan") if factors.get("beta") == 0 else 1.0
+                result = call(*given)
+                if dtype.is_floating_point:
+                    result.sum().backward()
+                found.append((result.detach(), *[x.grad for x in given]))
+            same(*found)
+
+
+def test_devices_by_name():
+    def f(x, name):
+        device, zero = torch.device(name), torch.device("cuda", 0)
+        return (
+            torch.arange(3, device=device) + x.to(torch.device(type="cpu")),
+            device == x.device,
+            zero,
+            device,
+        )
+
+    x = torch.ones(3)
+    for name in ("cpu", torch.device("cpu")):
+        found, expected = dyncomp.compile(f, fullgraph=True, backend="eager")(x, name), f(x, name)
+        assert torch.equal(found[0], expected[0]) and found[1:] == expected[1:]
+    for name in ("nowhere", "cpu:x"):
+        for call in (f, dyncomp.compile(f, backend="eager")):
+            with pytest.raises(RuntimeError, match="device"):
+                call(x, name)
+
+
 def test_a_long_loop_within_layers():
     """Iterations of a layer are unrolled however many nodes the layers before it have made."""
 
