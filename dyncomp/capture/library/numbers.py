@@ -86,8 +86,10 @@ def convert_array(tracer: Tracer, obj: ArrayValue, cls: type) -> Value:
     if obj.ref.kind == "python" and obj.pytype is cls:
         return obj
     target = _exact_conversion(obj, cls)
-    if target is not None and obj.ref.ndim == 0:
-        element = obj.ref.var
+    # NumPy warns of dimensions
+    one = all(type(n) is int and n == 1 for n in obj.ref.shape) and obj.ref.frontend != "numpy"
+    if target is not None and (obj.ref.ndim == 0 or one):
+        element = tracer.tx.ops.reshape(obj.ref.var, shape=()) if obj.ref.ndim else obj.ref.var
         var = element if obj.ref.dtype == target else tracer.tx.ops.convert(element, dtype=target)
         if obj.ref.kind == "array":
             var = own_number(tracer.tx, var, element)

@@ -237,13 +237,25 @@ def is_tensor(tx: TraceContext, obj: object) -> bool:
 
 @TABLE.method("item")
 def item(tx: TraceContext, self: object) -> ArrayRef:
-    """The Python number of a tensor without dimensions."""
+    """The Python number of a tensor of one element."""
     x = need_tensor(self)
-    kinds = {"bool": dtypes.bool_, "int": dtypes.int64, "float": dtypes.float64, "complex": dtypes.complex128}
-    wanted = kinds.get(x.dtype.kind)
-    if x.ndim or wanted is None or x.kind == "python":
+    kinds = {"bool": dtypes.bool_, "float": dtypes.float64, "complex": dtypes.complex128}
+    wanted = dtypes.int64 if x.dtype in _EXACT_INTEGERS else kinds.get(x.dtype.kind)
+    if not all(type(n) is int and n == 1 for n in x.shape) or wanted is None or x.kind == "python":
         raise Unsupported("item() of this tensor", break_id="data-dependent-value")
-    return ArrayRef(own_number(tx, convert(tx, x.var, wanted), x.var), "python", x.frontend)
+    element = emit(tx, "reshape", x.var, shape=()) if x.ndim else x.var
+    return ArrayRef(own_number(tx, convert(tx, element, wanted), element), "python", x.frontend)
+
+
+_EXACT_INTEGERS = (
+    dtypes.int8,
+    dtypes.int16,
+    dtypes.int32,
+    dtypes.int64,
+    dtypes.uint8,
+    dtypes.uint16,
+    dtypes.uint32,
+)
 
 
 @TABLE.method("tolist")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -485,6 +487,38 @@ def test_products_that_are_added(name, dtype, factors):
                     result.sum().backward()
                 found.append((result.detach(), *[x.grad for x in given]))
             same(*found)
+
+
+class Queue(nn.Module):
+    """A flag of a byte, as ActNorm layers have it; a position in a tensor of one element, as MoCo has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("initialized", torch.tensor(0, dtype=torch.uint8))
+        self.register_buffer("position", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("queue", torch.zeros(8, 3))
+        self.loc = nn.Parameter(torch.zeros(3))
+
+    def forward(self, x):
+        if self.initialized.item() == 0:
+            self.loc.data.copy_(-x.mean(0))
+            self.initialized.fill_(1)
+        position = int(self.position)
+        self.queue[position : position + x.shape[0]] = x.detach()
+        self.position[0] = (position + x.shape[0]) % 8
+        return x + self.loc, self.queue.clone(), float(x[:1, :1]), x[0, :1].item()
+
+
+def test_numbers_of_one_element():
+    torch.manual_seed(0)
+    plain, given = Queue(), [torch.randn(2, 3) + k for k in range(6)]
+    compiled = dyncomp.compile(copy.deepcopy(plain), backend="eager")
+    for x in given:
+        found, expected = compiled(x), plain(x)
+        same(found[:2], expected[:2])
+        assert found[2:] == expected[2:]
+    report = dyncomp.explain(compiled, backend="eager")(given[0])
+    assert not report.breaks and len(report.graphs) == 1
 
 
 def test_devices_by_name():
