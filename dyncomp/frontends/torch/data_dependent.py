@@ -88,7 +88,7 @@ def repeat_interleave(
     if dim is None or not x.ndim:
         source = emit(tx, "reshape", contiguous(tx, source), shape=(product(x.shape),))
     axis = 0 if dim is None else axis_of(dim, source.ndim)
-    if isinstance(repeats, (int, SymInt)):
+    if type(repeats) is int or isinstance(repeats, SymInt):  # torch takes no bool
         return tensor(_each(tx, source, repeats, axis))
     counts = x if repeats is None else need_tensor(repeats)
     if counts.ndim != 1 or counts.dtype not in (int32, int64):

@@ -152,6 +152,11 @@ def test_counts_that_are_refused_and_counts_of_nothing(counts):
     assert found[0] == found[1]
 
 
+def test_a_bool_is_no_count():
+    with pytest.raises(TypeError):
+        dyncomp.compile(lambda x: x.repeat_interleave(True, 0))(torch.ones(2, 3))
+
+
 def test_a_loop_over_many_different_numbers_becomes_one_body():
     def f(x):
         h = torch.zeros(x.shape[1])
