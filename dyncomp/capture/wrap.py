@@ -220,6 +220,8 @@ def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
     """A C method of a container or an array, as breaks leave them on the stack (``r.append``)."""
     tracer.guard(source, Kind.TYPE_IS, types.BuiltinMethodType)
     owner = obj.__self__
+    if is_drawing(obj):
+        return drawing_method(tracer, obj, source)
     if type(owner) not in (list, dict) and not any(
         type(owner) in f.array_types for f in tracer.config.frontends
     ):
@@ -245,7 +247,8 @@ def wrap_unguarded(tracer: Tracer, obj: object, source: Source | None = None) ->
         return ModuleValue(obj, source)
     if type(obj) in (int, float, complex, bool, str, bytes, type(None), type(Ellipsis)):
         return ConstValue(obj)
-    if isinstance(obj, type) or type(obj) in _BY_IDENTITY or isinstance(obj, enum.Enum):
+    by_identity = type(obj) in _BY_IDENTITY and not (_bound_in_c(obj) and is_drawing(obj))
+    if isinstance(obj, type) or by_identity or isinstance(obj, enum.Enum):
         return ConstValue(obj)
     return tracer.realize(tracer.child(obj, source if source is not None else pinned(obj)))
 

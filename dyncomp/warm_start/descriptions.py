@@ -152,7 +152,8 @@ def leads_to(module: str, path: str, obj: object) -> bool:
 def _candidates(obj: Any) -> list[tuple[str, str]]:
     """Names that builtin functions, ufuncs and their like have by themselves."""
     kind = type(obj)
-    if not is_library(kind.__module__) or any("__getattr__" in vars(c) for c in kind.__mro__):
+    known = is_library(kind.__module__) or kind.__module__.startswith("_cython_")  # methods of np.random
+    if not known or any("__getattr__" in vars(c) for c in kind.__mro__):
         return []
     if kind.__module__ == "torch" and kind.__name__ in ("dtype", "layout", "memory_format"):
         return [("torch", str(obj).removeprefix("torch."))]

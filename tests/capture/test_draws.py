@@ -1,6 +1,7 @@
 """Random numbers within captured code: drawn before the graph, from the same streams, in the same order."""
 
 import functools
+import random
 
 import numpy as np
 import pytest
@@ -356,3 +357,93 @@ def test_what_cannot_fail_is_not_guarded():
     text = dyncomp.explain(program)(np.random.default_rng(0), np.ones(3)).details()
     assert "random" in text
     assert "kept" not in text
+
+
+# -- Python's own generator ---------------------------------------------------------------------------------
+def of_the_module(rng, x):
+    y = x * random.uniform(0.5, 2) + random.gauss(0, 1) + random.normalvariate(1.0, 0.25)
+    return y, random.random(), random.randint(3, len(x)) * x
+
+
+def of_an_instance(rng, x):
+    noise = rng.betavariate(2.0, 1.5) + rng.expovariate(0.5) * rng.lognormvariate(0.0, 0.5)
+    return x * noise + rng.randrange(2, 9, 3), rng.vonmisesvariate(0.0, 4.0), rng.random()
+
+
+def flipped(rng, x):
+    if rng.random() < 0.5:
+        x = x[::-1] + random.random()
+    return x * rng.choice([2.0, 3.0]), rng.random()
+
+
+def out_of_bounds(rng, x):
+    step = rng.uniform(-1, 1) + random.random()
+    return x[int(x[0])] + step
+
+
+def never_ending(rng, x):
+    return x + random.uniform(1, 2), rng.randint(5, 3)
+
+
+@pytest.mark.parametrize("function", [of_the_module, of_an_instance, flipped, out_of_bounds, never_ending])
+def test_python_generators(function):
+    fast = dyncomp.compile(function, backend="eager")
+    for seed, size in enumerate((6, 6, 8, 3, 6, 9)):
+        outcomes = []
+        for f in (function, fast):
+            rng, x = random.Random(seed), np.linspace(0.0, 9.0 if seed % 2 else 2.0, size)
+            random.seed(seed)
+            found = call(f, (rng, x))
+            outcomes.append((found.kind, found.error, found.world[1:], rng.random(), random.random()))
+        difference = Difference(1e-12)
+        difference.walk(*outcomes, f"call {seed}")
+        assert not difference.found, difference.found
+
+
+def test_python_generators_do_not_break():
+    for function in (of_the_module, of_an_instance):
+        fast = dyncomp.compile(function, backend="eager", fullgraph=True)
+        fast(random.Random(0), np.ones(4))
+
+
+class Loaded(random.Random):
+    """Gives the same number always."""
+
+    def random(self):
+        return 0.25
+
+
+def test_generators_of_the_programs_own():
+    fast = dyncomp.compile(lambda rng, x: x * rng.random(), backend="eager")
+    for make in (random.Random, Loaded, random.SystemRandom, Loaded):
+        found = fast(make(3), np.ones(2))
+        if make is not random.SystemRandom:
+            assert np.array_equal(found, np.full(2, make(3).random()))
+
+
+def dropped(x, p):
+    """Leaves out nothing at 0 and everything at 1: no branch on what was drawn."""
+    if random.random() < p:
+        return x * 0
+    if p >= np.random.rand() or np.random.random() <= p:
+        return x * 2
+    return x + random.random()
+
+
+def test_fractions_below_a_bound():
+    for p, factor in ((1, 0), (1.5, 0), (1 << 2000, 0)):
+        fast = dyncomp.compile(functools.partial(dropped, p=p), backend="eager", fullgraph=True)
+        assert np.array_equal(fast(np.ones(3)), np.full(3, factor))
+    fast = dyncomp.compile(lambda x: dropped(x, -0.5), backend="eager", fullgraph=True)
+    assert (fast(np.ones(3)) >= 1).all()
+    fast = dyncomp.compile(dropped, backend="eager")
+    for p in (0.0, 0.25, 0.75, 0.0, 1.0):
+        for seed in range(4):
+            outcomes = []
+            for function in (dropped, fast):
+                random.seed(seed)
+                np.random.seed(seed)
+                outcomes.append((function(np.ones(3), p), random.random(), np.random.rand()))
+            difference = Difference(0.0)
+            difference.walk(*outcomes, f"{p} {seed}")
+            assert not difference.found, difference.found

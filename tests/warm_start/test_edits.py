@@ -11,6 +11,7 @@ import pytest
 from .zygote import Zygote
 
 PROGRAM = """
+import random
 import numpy as np
 import dyncomp
 import helper
@@ -51,11 +52,16 @@ def f(x):
 def g(model, x):
     return model.step(x)
 
+@dyncomp.compile
+def drawn(x):
+    return x * random.random() + np.random.rand()
+
 h = dyncomp.compile(pieces)
 
 def main():
     x = np.arange(6.0)
-    return f(x), g(Model(), x), h(x), h(x, flag=False)
+    random.seed(0), np.random.seed(0)
+    return f(x), g(Model(), x), h(x), h(x, flag=False), drawn(x)
 """
 
 HELPER = """

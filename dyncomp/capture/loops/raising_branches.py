@@ -40,7 +40,7 @@ def truth_at_jump(tracer: Tracer, frame: Frame, value: Value, index: int) -> boo
         if problem.break_id != _BRANCH:
             raise
         array = tracer.realize(value)
-        known = truth_of_comparison(tracer, array.ref.var) if isinstance(array, ArrayValue) else None
+        known = truth_of_comparison(tracer, array)
         if known is not None:
             return known
         wanted = _truth_that_goes_on(tracer, frame, index)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import random
 import types
 from collections.abc import Callable
 from typing import Any
@@ -34,12 +35,33 @@ from ..values.number import ConstValue, NumberValue, SymIntValue, hint_of, is_la
 from ..values.seq import ListValue, TupleValue
 from .states import keep_state
 
-GENERATORS = (np.random.Generator, np.random.RandomState)
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _SIZES_AS_ARGUMENTS = frozenset({"rand", "randn"})
 _REFUSED = frozenset({"random_integers", "tomaxint"})
 _LARGEST_POPULATION = 1 << 16
 # What takes any size, given numbers that it took at capture. Nothing else is sure not to raise.
-_OF_ANY_SIZE = frozenset(("random", "random_sample", "rand", "randn", "standard_normal", "normal", "uniform"))
+_OF_ANY_SIZE = frozenset(
+    ("random", "random_sample", "rand", "randn", "standard_normal", "normal", "uniform", "gauss")
+)
+_FRACTIONS = frozenset(("random", "random_sample", "rand"))
+# What Python's own generator gives of the same type for all numbers of the same types.
+_OF_PYTHON = frozenset(
+    (
+        "random",
+        "uniform",
+        "gauss",
+        "normalvariate",
+        "lognormvariate",
+        "expovariate",
+        "betavariate",
+        "gammavariate",
+        "vonmisesvariate",
+        "paretovariate",
+        "weibullvariate",
+        "randint",
+        "randrange",
+    )
+)
 # The type of what these give depends on more than the types of their arguments, or they check what they drew.
 _OF_SEQUENCES = frozenset(
     (
@@ -53,10 +75,12 @@ _OF_SEQUENCES = frozenset(
 )
 
 
-# -- NumPy's generators -------------------------------------------------------------------------------------
+# -- NumPy's and Python's generators ------------------------------------------------------------------------
 @functools.cache
 def _signatures(cls: type) -> dict[str, inspect.Signature]:
     """The methods that draw a number, or numbers of a given size."""
+    if cls is random.Random:
+        return {name: inspect.signature(getattr(cls, name)) for name in _OF_PYTHON}
     found = {}
     for name, method in vars(cls).items():
         if name.startswith("_") or name in _REFUSED or not callable(method):
@@ -70,7 +94,7 @@ def _signatures(cls: type) -> dict[str, inspect.Signature]:
 @functools.cache
 def _reference(cls: type) -> Any:
     """A generator of ours, to see what methods give."""
-    return cls(np.random.MT19937(0))
+    return random.Random(0) if cls is random.Random else cls(np.random.MT19937(0))
 
 
 _NOTHING, _FIRST = ConstValue(None), ConstValue(0)
@@ -81,28 +105,33 @@ def is_generator(obj: object) -> bool:
 
 
 def is_drawing(method: Any) -> bool:
-    """Whether a bound method is one that draws, of a generator."""
-    owner, function = method.__self__, method.__func__
+    """Whether a bound method, of Python's or of C's, is one that draws, of a generator."""
+    owner = method.__self__
+    if not is_generator(owner):
+        return False
     cls: type = type(owner)
-    known = _signatures(cls) if is_generator(owner) else {}
-    name = getattr(function, "__name__", "") if known else ""
-    return name in known and vars(type(owner))[name] is function
+    name = getattr(method, "__name__", "")
+    return name in _signatures(cls) and method == getattr(cls, name).__get__(owner)
 
 
 def drawing_method(tracer: Tracer, method: Any, source: Source) -> DrawingMethodValue:
     """``np.random.normal`` is a method of a generator that all of its functions belong to."""
-    tracer.guard(AttrSource(source, "__func__"), Kind.IS, method.__func__)
+    if isinstance(method, types.BuiltinMethodType):
+        tracer.guard(AttrSource(source, "__name__"), Kind.EQUALS, method.__name__)
+    else:
+        tracer.guard(AttrSource(source, "__func__"), Kind.IS, method.__func__)
     place = AttrSource(source, "__self__")
     if is_shared(method.__self__):
         tracer.guard(place, Kind.IS, method.__self__)
-        owner: Value = RandomSourceValue(method.__self__, ConstSource(method.__self__, "_rand"))
+        name = "_inst" if type(method.__self__) is random.Random else "_rand"
+        owner: Value = RandomSourceValue(method.__self__, ConstSource(method.__self__, name))
     else:
         owner = tracer.realize(tracer.child(method.__self__, place))
-    return DrawingMethodValue(owner, method.__func__.__name__, source)
+    return DrawingMethodValue(owner, method.__name__, source)
 
 
 class RandomSourceValue(OpaqueValue):
-    """One of NumPy's generators of random numbers."""
+    """One of NumPy's or Python's generators of random numbers."""
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name in _signatures(self.pytype):
@@ -166,8 +195,9 @@ def random_from_outside(tracer: Tracer, obj: object, source: Source) -> Value | 
 
 
 def is_shared(generator: object) -> bool:
-    """Whether it is the one that the functions of ``np.random`` belong to."""
-    return generator is getattr(np.random.mtrand, "_rand", None)
+    """Whether it is one that the functions of ``np.random``, or of ``random``, belong to."""
+    shared = (getattr(np.random.mtrand, "_rand", random), getattr(random, "_inst", random))
+    return any(generator is one for one in shared)
 
 
 def make_generator(
@@ -198,7 +228,7 @@ def draw_from(tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs
     given = tuple(tracer.realize(value) for value in args)
     named = {key: tracer.realize(value) for key, value in kwargs.items()}
     for value in (*given, *named.values()):
-        if not _is_untouched(tracer, value):
+        if cls is random.Random or not _is_untouched(tracer, value):
             _refuse_unknown(tracer, value, name)
     try:
         bound = _signatures(cls)[name].bind(None, *given, **named).arguments
@@ -223,6 +253,7 @@ def draw_from(tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs
     )
     draw.may_raise = not _takes_any_size(name, bound, leading)
     draw.may_fail_late = name in _OF_SEQUENCES
+    draw.is_fraction = name in _FRACTIONS
     if type_ is None:
         return NumberValue(found, (DrawnNumber(draw, type(found)),))
     return _input(tracer, draw, type_, type(found), "numpy", lambda: np.zeros(_hints(type_), found.dtype)[()])
@@ -322,6 +353,8 @@ def _tried(cls: type, name: str, arguments: dict[str, Any], leading: tuple[Dim, 
         raise Break("unsupported-call", "many random numbers by arrays")
     method = getattr(_reference(cls), name)
     try:
+        if cls is random.Random:
+            return quietly(functools.partial(method, **arguments))
         if name in _SIZES_AS_ARGUMENTS:
             return quietly(method, *(small or ()))
         if name == "permutation":

@@ -1,4 +1,4 @@
-"""The states of NumPy's generators: noted before numbers are drawn, and put back where these are drawn again.
+"""The states of generators: noted before numbers are drawn, and put back where these are drawn again.
 
 Reading ``bit_generator.state`` takes 5 to 300 microseconds, as it is made of Python numbers. Of those bit
 generators whose memory is known (``numpy/random/src``) it is copied, if that was seen to be all there is.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import random
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,9 @@ Copies = list[tuple[int, bytes]]  # places in memory and what was there
 def keep_state(kept: list[Any], generator: Any) -> None:
     """Note a generator's state, as a function and what it is given to put that back. Raises ``TypeError``
     for bit generators of the program's own."""
+    if isinstance(generator, random.Random):
+        kept.append((generator.setstate, generator.getstate()))
+        return
     is_legacy = type(generator) is np.random.RandomState
     bits = generator._bit_generator if is_legacy else generator.bit_generator
     if type(bits) not in _SIZES and type(bits) not in _OTHERS:

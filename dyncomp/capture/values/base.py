@@ -7,6 +7,7 @@ frame have none and are rebuilt by ``reconstruct`` where they are still needed.
 
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any
 
 from ..breaks import Break
@@ -177,7 +178,10 @@ class OpaqueValue(Value):
         return type(self.obj)
 
     def describe(self) -> str:
-        kind = f"an object of type {module_of(type(self.obj))}.{qualname_of(type(self.obj))}"
+        cls = type(self.obj)
+        kind = f"an object of type {module_of(cls)}.{qualname_of(cls)}"
+        if cls is types.BuiltinFunctionType:
+            kind = self.obj.__qualname__
         return f"{kind} ({self.reason})" if self.reason else kind
 
     def reconstruct(self, cg: Codegen) -> str:
