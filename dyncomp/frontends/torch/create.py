@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..known import with_integers
 from ..numpy.operands import emit
 from . import state
 from .formats import FORMATS, in_format, suggested_format
+from .gradients import detached, requires
 from .library import torch
 from .operands import (
     Number,
@@ -34,11 +36,12 @@ from .operands import (
 )
 from .placement import device_named, puts
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
-from .shape import axes_in_memory, dense_copy, sizes_of
+from .shape import axes_in_memory, dense_copy, may_require, sizes_of
 from .torch_facts import DEVICES, TO_TORCH
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
+_MOST_COMPUTED = 256  # numbers of a tensor that capture does not know
 
 
 def check_placement(tx: TraceContext, keywords: dict[str, Any], fresh: bool = False) -> None:
@@ -280,6 +283,8 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         copied = emit(tx, "copy", _of_numpy(tx, data, copied=True))
         return tensor(contiguous(tx, copied if dtype is None else convert(tx, copied, parse_dtype(dtype))))
     leaves = list(_leaves(data))
+    if any(isinstance(v, (ArrayRef, SymInt)) for v in leaves):
+        return _of_computed(tx, data, leaves, dtype)
     if any(not isinstance(v, Number) for v in leaves) or not (leaves or data == []):
         raise Unsupported("torch.tensor of something else than numbers known at capture")
     kinds = {type(v) for v in leaves}
@@ -297,6 +302,42 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         raise Unsupported(str(error)) from error
     with np.errstate(over="ignore"):
         return tensor(_literal(tx, array, wanted))
+
+
+def _of_computed(tx: TraceContext, data: object, leaves: list[Any], dtype: object) -> ArrayRef:
+    """Of numbers of which some are known at run time only, and of tensors without dimensions."""
+    if len(leaves) > _MOST_COMPUTED or any(is_tensor(v) and not _is_lone_number(tx, v) for v in leaves):
+        raise Unsupported("torch.tensor of many tensors, or of such as are no numbers without a gradient")
+    own = [v.dtype if is_tensor(v) else scalar_dtype(v) for v in leaves]
+    wanted = parse_dtype(
+        functools.reduce(torch.promote_types, (TO_TORCH[d] for d in own)) if dtype is None else dtype
+    )
+    if not wanted.is_float and any(d not in (wanted, dtypes.bool_) for d in own):
+        raise Unsupported(f"torch.tensor of computed numbers that may not fit {wanted}")
+    places = iter(range(len(leaves)))
+    try:
+        shape = np.array(_with_leaves(data, places)).shape
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+    found = [to_var(tx, v, wanted, may_overflow=True) for v in leaves]
+    joined = emit(
+        tx, "concatenate", *(emit(tx, "broadcast_in_dim", v, shape=(1,), dims=()) for v in found), axis=0
+    )
+    made = contiguous(tx, emit(tx, "reshape", joined, shape=shape))
+    return detached(tx, tensor(made)) if requires(tx, made) else tensor(made)
+
+
+def _is_lone_number(tx: TraceContext, x: ArrayRef) -> bool:
+    """Whether torch takes the number out of a tensor without a warning."""
+    plain = x.frontend == "torch" and x.kind == "array" and x.ndim == 0
+    return plain and not requires(tx, x.var) and not may_require(tx, x)
+
+
+def _with_leaves(data: object, found: Iterator[Any]) -> Any:
+    """The same nested lists, of other leaves."""
+    if isinstance(data, (list, tuple)):
+        return [_with_leaves(item, found) for item in data]
+    return next(found)
 
 
 @TABLE.method("new_tensor")

@@ -639,12 +639,12 @@ def detach(tx: TraceContext, input: object) -> ArrayRef:
     x = need_tensor(input)
     if requires(tx, x.var):
         return detached(tx, x)
-    if _may_require(tx, x):
+    if may_require(tx, x):
         return replace(detached(tx, x), part=(x, "detach()"))  # plain code does it
     return tensor(emit(tx, "reshape", x.var, shape=x.shape))
 
 
-def _may_require(tx: TraceContext, x: ArrayRef) -> bool:
+def may_require(tx: TraceContext, x: ArrayRef) -> bool:
     """Without grad mode nobody asks whether a tensor from outside requires a gradient."""
     given = tx.builder.producer(tx.builder.root(x.var)) is None
     return given and x.dtype.is_inexact and not tx.recorded and not torch.is_grad_enabled()
