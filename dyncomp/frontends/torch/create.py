@@ -39,6 +39,7 @@ from .torch_facts import DEVICES, TO_TORCH
 from .torch_rules import RuleTable
 
 TABLE = RuleTable()
+_SEVERAL = 256  # numbers of a tensor that are computed one by one
 
 
 def check_placement(tx: TraceContext, keywords: dict[str, Any], fresh: bool = False) -> None:
@@ -280,6 +281,8 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         copied = emit(tx, "copy", _of_numpy(tx, data, copied=True))
         return tensor(contiguous(tx, copied if dtype is None else convert(tx, copied, parse_dtype(dtype))))
     leaves = list(_leaves(data))
+    if any(isinstance(v, SymInt) for v in leaves):
+        return _of_sizes(tx, data, dtypes.int64 if dtype is None else parse_dtype(dtype))
     if any(not isinstance(v, Number) for v in leaves) or not (leaves or data == []):
         raise Unsupported("torch.tensor of something else than numbers known at capture")
     kinds = {type(v) for v in leaves}
@@ -297,6 +300,16 @@ def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywo
         raise Unsupported(str(error)) from error
     with np.errstate(over="ignore"):
         return tensor(_literal(tx, array, wanted))
+
+
+def _of_sizes(tx: TraceContext, numbers: Any, dtype: DType) -> ArrayRef:
+    """Of a list of integers some of which are symbolic."""
+    if not all(type(v) is int or isinstance(v, SymInt) for v in numbers) or len(numbers) > _SEVERAL:
+        raise Unsupported("torch.tensor of many numbers that may change, or of others than integers")
+    if dtype not in (dtypes.int64, dtypes.float64, dtypes.float32):
+        raise Unsupported(f"torch.tensor of {dtype} of numbers that may not fit")
+    parts = [emit(tx, "reshape", to_var(tx, number, dtype), shape=(1,)) for number in numbers]
+    return tensor(emit(tx, "concatenate", *parts, axis=0) if len(parts) > 1 else parts[0])
 
 
 @TABLE.method("new_tensor")
