@@ -11,7 +11,7 @@ from typing import Any
 
 from ..graph.ir import COPY, Node, Var
 from ..graph.rewrite import frozen_key
-from ..symbolic.integers import SymInt
+from ..symbolic.integers import Dim, SymInt, depends_on_data
 from .base import TraceContext
 
 _DEPTH = 8  # how far back the expressions of two values are compared
@@ -37,12 +37,30 @@ def size_of_selection(tx: TraceContext, mask: Var) -> SymInt:
     return size_of(tx, "selection", mask)
 
 
-def number_in(tx: TraceContext, number: Var) -> SymInt:
-    """The symbol for an integer that the graph computes."""
+def number_in(tx: TraceContext, number: Var) -> Dim:
+    """The symbol for an integer that the graph computes, or the size that it is known to be. Where it depends
+    on the data an ``item`` has to define it."""
+    known: Dim | None = tx.memo.get(("number", Meaning(tx).contents(number)))
+    if known is not None:
+        return known
     mask = _counted(tx, number)
     if mask is not None:
         return size_of_selection(tx, mask)
     return size_of(tx, "item", number, low=-(2**63), high=2**63 - 1)
+
+
+def note_number(tx: TraceContext, number: Var, size: Dim) -> None:
+    """Have it known that an integer that the graph computes is ``size``."""
+    if not depends_on_data(size):
+        tx.memo["number", Meaning(tx).contents(number)] = size
+
+
+def size_in(tx: TraceContext, number: Var) -> Dim:
+    """As ``number_in``, and defined."""
+    found = number_in(tx, number)
+    if depends_on_data(found):
+        tx.builder.emit("item", number, value=found)
+    return found
 
 
 def _counted(tx: TraceContext, number: Var) -> Var | None:

@@ -15,6 +15,7 @@ from ..symbolic.integers import Dim
 from .kit import Array
 from .numpy_routines import ROUTINES
 from .opdef import NEVER, Extern, OpDef, Sample, Tolerance
+from .packing import packed, unpacked
 from .samples import data
 
 _EXACT = Tolerance(0.0)
@@ -56,6 +57,7 @@ FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
         "intersect1d": np.intersect1d,
         "lexsort": _lexsort,
         "nonzero": np.nonzero,
+        "packed": packed,
         "polyfit": np.polyfit,
         "positions": _positions,
         "repeat": np.repeat,
@@ -64,6 +66,7 @@ FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
         "setxor1d": np.setxor1d,
         "union1d": np.union1d,
         "unique": np.unique,
+        "unpacked": unpacked,
     }
 )
 

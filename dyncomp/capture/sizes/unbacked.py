@@ -16,8 +16,7 @@ from ...dtypes import int64
 from ...errors import Unsupported
 from ...frontends.base import ArrayRef
 from ...frontends.known import relied_array, with_integers
-from ...frontends.meaning import number_in
-from ...graph.ir import GraphBuilder
+from ...frontends.meaning import size_in
 from ...symbolic.integers import SymInt
 from ..breaks import BREAKS, Break, Skip
 from ..values.array import ArrayValue
@@ -46,10 +45,8 @@ def item(tracer: Tracer, value: ArrayValue) -> Value:
         known = relied_array(tracer.builder, value.ref.var)
         value.symbol = None if known is None else int(known)
     if value.symbol is None:
-        symbol = number_in(tracer.tx, value.ref.var)
         tracer.builder.loc = tracer.loc
-        tracer.builder.emit("item", value.ref.var, value=symbol)
-        value.symbol = symbol
+        value.symbol = size_in(tracer.tx, value.ref.var)
     return SymIntValue(value.symbol) if isinstance(value.symbol, SymInt) else ConstValue(value.symbol)
 
 
@@ -140,6 +137,7 @@ _READ_ONLY = frozenset(
         *("start", "stop", "step", "k", "obj", "bins", "minlength", "pad"),
     )
 )
+_SIZES = frozenset(("shape", "newshape", "size", "sizes"))
 
 
 def _parameters(rule: Callable[..., Any], count: int) -> list[str]:
@@ -155,27 +153,41 @@ def _parameters(rule: Callable[..., Any], count: int) -> list[str]:
 
 
 def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A library's rule; where it refuses arrays of integers that are known, by these integers."""
+    """A library's rule; where it refuses arrays of integers that are known, by these integers, and where it
+    refuses single integers as sizes, by symbols for them."""
     builder = tracer.builder
     nodes = len(builder.nodes)
     try:
         return assuming(tracer, lambda: rule(tracer.tx, *args, **kwargs))
     except Unsupported:
+        del builder.nodes[nodes:]
         names = _parameters(rule, len(args))
-        known = [_known(builder, n, a) for n, a in zip(names, args)]
-        named = {k: _known(builder, k, v) for k, v in kwargs.items()}
+        known = [_known(tracer, n, a) for n, a in zip(names, args)]
+        named = {k: _known(tracer, k, v) for k, v in kwargs.items()}
         if all(map(operator.is_, (*known, *named.values()), (*args, *kwargs.values()))):
             raise
-        del builder.nodes[nodes:]
         return assuming(tracer, lambda: rule(tracer.tx, *known, **named))
 
 
-def _known(builder: GraphBuilder, name: str, argument: object) -> Any:
+def _known(tracer: Tracer, name: str, argument: object) -> Any:
     """The argument of a parameter, with integers for arrays of such that are known. (An axis is no array of
     them, but a tuple.)"""
     if name not in _READ_ONLY or (name == "axis" and isinstance(argument, ArrayRef) and argument.ndim):
         return argument
-    return with_integers(builder, argument)
+    found = with_integers(tracer.builder, argument)
+    return _with_symbols(tracer, found) if name in _SIZES else found
+
+
+def _with_symbols(tracer: Tracer, argument: Any) -> Any:
+    """Sizes with symbols for arrays of one integer; the same object where there is none."""
+    if isinstance(argument, ArrayRef) and argument.kind == "array":
+        is_one = not argument.ndim and argument.dtype == int64
+        return size_in(tracer.tx, argument.var) if is_one else argument
+    if type(argument) in (tuple, list):
+        parts = [_with_symbols(tracer, part) for part in argument]
+        same = all(map(operator.is_, parts, argument))
+        return argument if same else type(argument)(parts)
+    return argument
 
 
 def assuming(tracer: Tracer, run: Callable[[], Any]) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...device import CPU
+from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Callee, Literal, Var
 from ...prims.layout import is_c_contiguous
@@ -515,30 +516,68 @@ def called(
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
     constant = _without_gradient(tx, call, opening, found)
+    return found, _emitted(tx, call, opening, found.dtypes, shapes, constant, whole)
+
+
+def called_as(
+    tx: TraceContext, function: Any, args: tuple[Any, ...], types: Sequence[tuple[DType, tuple[Dim, ...]]]
+) -> list[ArrayRef]:
+    """The results, in C order, of a call that is not tried as their types are known. Those that are inexact
+    have gradients by all tensors."""
+    opening = _Opening()
+    call = _Call(function, tuple(map(opening.of, args)), {}, unsure=True)
+    if tx.builder.loc is not None:
+        call.caller = Caller(tx.builder.loc, tx.module())
+    _check_places(opening)
+    if tx.same_bits:
+        check_staged(tx, opening.refs, (), opening.numbers)
+    call.orders = tuple(tuple(range(len(shape))) for _, shape in types)
+    call.wanted = _wanted(tx, opening)
+    dtypes, shapes = zip(*types)
+    return _emitted(tx, call, opening, dtypes, shapes, frozenset(), False)
+
+
+def _emitted(
+    tx: TraceContext,
+    call: _Call,
+    opening: _Opening,
+    dtypes: tuple[DType, ...],
+    shapes: Sequence[tuple[Dim, ...]],
+    constant: frozenset[int],
+    whole: bool,
+) -> list[ArrayRef]:
+    """The node and its results; ``constant``: those without gradients."""
+    name = call.function.__name__
     # beside others a routine may have other threads
-    work_ns = 0.0 if tx.same_bits else _work_beside_others(function, opening)
-    callee = Callee(call, function.__name__, (), (), work_ns=work_ns, whole=whole)
-    ordered = tuple(tuple(shape[a] for a in order) for shape, order in zip(shapes, found.orders))
+    work_ns = 0.0 if tx.same_bits else _work_beside_others(call.function, opening)
+    callee = Callee(call, name, (), (), work_ns=work_ns, whole=whole)
+    ordered = tuple(tuple(shape[a] for a in order) for shape, order in zip(shapes, call.orders))
     made = emit(
         tx,
         "routine_call",
         *(ref.var for ref in opening.refs),
         callee=callee,
         numbers=tuple(opening.numbers),
-        dtypes=found.dtypes,
+        dtypes=dtypes,
         shapes=ordered,
     )
     variables = made if isinstance(made, tuple) else (made,)
     variables = tuple(tx.ops.stop_gradient(v) if k in constant else v for k, v in enumerate(variables))
-    return found, [tensor(_put_back(tx, v, order)) for v, order in zip(variables, found.orders)]
+    return [tensor(_put_back(tx, v, order)) for v, order in zip(variables, call.orders)]
+
+
+def _wanted(tx: TraceContext, opening: _Opening) -> frozenset[int]:
+    """The tensors that gradients may be asked by."""
+    if not is_on(tx):
+        return frozenset()
+    return frozenset(k for k, r in enumerate(opening.refs) if r.kind == "array" and requires(tx, r.var))
 
 
 def _without_gradient(tx: TraceContext, call: _Call, opening: _Opening, found: _Found) -> frozenset[int]:
     """Results that require no gradient though arguments do. Refuses what torch does not differentiate: it
     is tried on tensors like the arguments."""
     refs = opening.refs
-    if is_on(tx):
-        call.wanted = frozenset(k for k, r in enumerate(refs) if r.kind == "array" and requires(tx, r.var))
+    call.wanted = _wanted(tx, opening)
     if not call.wanted:
         return frozenset()
     sizes = tx.env.hints

@@ -64,6 +64,7 @@ _MODULES = (
     "norms",
     "optimizers",
     "checkpoints",
+    "packed_sequences",
     "recurrent",
     "scans",
     "transformer",

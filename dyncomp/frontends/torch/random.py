@@ -15,7 +15,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var, array_type
 from ...prims.layout import is_c_contiguous
-from ...symbolic.integers import Dim, SymInt, hint
+from ...symbolic.integers import Dim, SymInt, depends_on_data, hint
 from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
 from ..known import relied_array
 from ..numpy.operands import broadcast_shapes, emit
@@ -54,6 +54,8 @@ def _drawn(
     that are known and real types."""
     if tx.draw is None or tx.builder.device not in (None, CPU):
         raise Unsupported("random numbers on a device")
+    if any(map(depends_on_data, shape)):
+        raise Unsupported("random numbers as many as the data says", break_id="data-dependent-shape")
     sizes = tuple(map(hint, shape))
     if any(size < 0 for size in sizes):
         raise Unsupported("a negative dimension")

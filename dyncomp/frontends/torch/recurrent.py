@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...device import CPU
 from ...dtypes import float32, float64
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .call_names import RECURRENT
-from .calls import routine
+from .calls import called_as, routine
 from .dropout import dropout
 from .functional import relu_var
 from .library import torch
@@ -108,18 +109,34 @@ TABLE.function("rnn_relu_cell")(_simple_cell(lambda tx, x: relu_var(tx, tensor(x
 
 
 # -- layers of many steps, with dropout between them ---------------------------------------------------------
+def _states(hx: Any) -> Sequence[Any]:
+    return hx if isinstance(hx, (tuple, list)) else (hx,)
+
+
 def _layers(name: str) -> Callable[..., tuple[ArrayRef, ...]]:
     """``_rnn_impl`` of ATen/native/RNN.cpp: what a layer gives, (steps, batch, width) or packed, passes
     dropout on its way to the next."""
-    layer = routine(getattr(torch._VF, name))
+    function = getattr(torch._VF, name)
+    layer = routine(function)
+
+    def packed(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
+        """Of packed sequences, which torch refuses without memory: its results are like the states."""
+        data, states = need_tensor(args[0]), [need_tensor(s) for s in _states(args[2])]
+        if data.type.device != CPU:
+            raise Unsupported("packed sequences on a GPU")
+        width = states[0].shape[-1] * (1 + bool(args[-1]))
+        types = [(data.dtype, (data.shape[0], width)), *((s.dtype, s.shape) for s in states)]
+        return tuple(called_as(tx, function, args, types))
 
     def rule(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
-        is_packed = not isinstance(args[2], (tuple, list))
+        is_packed = isinstance(args[3], (tuple, list))
         data, sizes, rest = args[0], args[1 : 1 + is_packed], args[1 + is_packed :]
         hx, parameters, biases, count, p, train, two_ways, *batch_first = rest
         if train is not True or p == 0:
+            if is_packed:
+                return packed(tx, *args)
             raise Unsupported("a recurrent layer without dropout")
-        states = [need_tensor(s) for s in (hx if isinstance(hx, (tuple, list)) else (hx,))]
+        states = [need_tensor(s) for s in _states(hx)]
         ways, each = 1 + bool(two_ways), len(parameters) // count
         turned = bool(batch_first and batch_first[0])
         x, finals = transpose(tx, data, 0, 1) if turned else need_tensor(data), []
@@ -127,7 +144,7 @@ def _layers(name: str) -> Callable[..., tuple[ArrayRef, ...]]:
             given: list[Any] = [piece(tx, s.var, 0, k * ways, ways) for s in states]
             start = given if name == "lstm" else given[0]
             own = parameters[k * each : (k + 1) * each]
-            x, *last = layer(
+            x, *last = (packed if is_packed else layer)(
                 tx, x, *sizes, start, own, biases, 1, 0.0, True, two_ways, *(False for _ in batch_first)
             )
             finals.append(last)

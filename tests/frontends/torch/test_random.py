@@ -275,3 +275,20 @@ def test_checks_of_distributions():
         drawn = torch.rand(2)
         torch.manual_seed(3)
         assert torch.equal(drawn, torch.rand(2))
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_as_many_as_the_data_says(backend):
+    """The numbers are drawn in plain Python, between two graphs."""
+
+    def program(x):
+        return F.dropout(x[x > 0] * 2, 0.5), torch.rand(int((x > 0).sum()))
+
+    fast = dyncomp.compile(program, backend=backend)
+    before = dyncomp.stats()["fallbacks"]
+    for seed in range(3):
+        x = torch.randn(5, 6)
+        found, expected = outcome(fast, x, seed), outcome(program, x, seed)
+        assert all(map(torch.equal, found, expected))
+    assert dyncomp.stats()["fallbacks"] == before
+    assert dyncomp.explain(program)(x).breaks[0].id == "data-dependent-shape"
