@@ -19,7 +19,7 @@ import numpy as np
 from .aot_autograd.again import expand_in_time
 from .aot_autograd.expand import expand, has_markers, with_gradients
 from .aot_autograd.functionalize import functionalize
-from .aot_autograd.pair import gradient_pair
+from .aot_autograd.pair import consuming, gradient_pair
 from .build.toolchain import Runner
 from .collector import few_collections
 from .dataclass import dataclass, field
@@ -451,14 +451,32 @@ def report_writes(
     """``call``, telling the owner which of its arrays were written."""
     if owner is None or not written:
         return call
-    wrote = owner.wrote
+    return _Reporting(call, consuming(call), owner.wrote, written)
 
-    def reporting(*args: object) -> Any:
-        results = call(*args)
-        wrote([args[index] for index in written])
+
+class _Reporting:
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        consume: Callable[[list[Any]], Any],
+        wrote: Callable[[Any], None],
+        written: tuple[int, ...],
+    ) -> None:
+        self._call = call
+        self._consume = consume
+        self._wrote = wrote
+        self._written = written
+
+    def __call__(self, *args: object) -> Any:
+        results = self._call(*args)
+        self._wrote([args[index] for index in self._written])
         return results
 
-    return reporting
+    def consume(self, values: list[Any]) -> Any:
+        arrays = [values[index] for index in self._written]
+        results = self._consume(values)
+        self._wrote(arrays)
+        return results
 
 
 def check_options(options: Options) -> None:

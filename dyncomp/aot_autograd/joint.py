@@ -34,12 +34,15 @@ class Joint:
     ``graph``: inputs of the original and a cotangent for each of ``outputs`` (unless they are ones); outputs
     of the original and a gradient for each of ``wrt`` (of an input that no output depends on: zeros).
     ``nodes``: how many of its nodes are the original's, the values of outputs that are views among them.
+    ``rewritten``: inputs that the backward pass writes to, as what it computes again does. Behind the
+    cotangents there is an input for what each of these holds by then, behind the gradients what it gets.
     """
 
     graph: Graph
     outputs: tuple[int, ...]
     wrt: tuple[int, ...]
     nodes: int
+    rewritten: tuple[int, ...] = ()
 
 
 def joint(
@@ -69,13 +72,17 @@ def joint(
     differentiated = [seen(builder, graph, graph.outputs[k]) for k in chosen]
     nodes = tuple(builder.nodes)
     reverse = Reverse(builder, table, nodes, [graph.inputs[k].var for k in wrt], differentiated)
+    if not ones:
+        reverse.rewritten = {}
     for k, var in zip(chosen, differentiated):
         reverse.add(var, scalar(reverse.ops, var, 1.0) if ones else _cotangent(builder, var, k))
     reverse.run()
     gradients = [reverse.gradient(graph.inputs[k].var) for k in wrt]
-    made = builder.finish((*graph.outputs, *map(GraphOutput, gradients)))
+    contents = reverse.rewritten or {}
+    made = builder.finish((*graph.outputs, *map(GraphOutput, (*gradients, *contents.values()))))
     made = replace(made, name=graph.name, mutations=graph.mutations, functional=True)
-    return Joint(made, chosen, tuple(wrt), len(nodes))
+    places = {inp.var.name: k for k, inp in enumerate(graph.inputs)}
+    return Joint(made, chosen, tuple(wrt), len(nodes), tuple(places[name] for name in contents))
 
 
 def seen(builder: Rebuilder, graph: Graph, out: GraphOutput) -> Var:
@@ -100,7 +107,8 @@ def _check_inexact(var: Var, what: str) -> None:
 
 class Reverse:
     """The reverse pass over nodes of a builder, from ``outputs`` to ``wrt``: :meth:`add` cotangents of
-    outputs, then :meth:`run`, then ask for gradients."""
+    outputs, then :meth:`run`, then ask for gradients. ``rewritten``: the new contents of inputs that are
+    written again, by name; ``None`` where nothing may be."""
 
     def __init__(
         self,
@@ -116,6 +124,7 @@ class Reverse:
         self.builder = builder
         self.on_the_way = on_the_way(nodes, wrt, outputs)
         self.cotangents: dict[str, Var] = {}
+        self.rewritten: dict[str, Var] | None = None
         self.windows = Windows(self.ops, table)
 
     def add(self, var: Var, cotangent: Var) -> None:
@@ -211,6 +220,8 @@ class Reverse:
         while (self.nodes[begin].op, self.nodes[begin].params) != (BEGIN, node.params):
             begin -= 1
         region = self.nodes[begin + 1 : position]
+        buffers = self.nodes[begin].inputs
+        count = len(node.inputs) - len(buffers)
         made_inside = {v.name for made in region for v in made.outputs}
         needed = {v.name for v in node.inputs}
         for made in reversed(region):
@@ -220,7 +231,9 @@ class Reverse:
         found: dict[str, Var] = {}
         outside: dict[str, Var] = {}
         there = next(ct for v, ct in zip(node.outputs, given) if self.cotangent(v) is not None)
-        late: set[str] = set()  # what cannot be there before the cotangent
+        for buffer in buffers:
+            found[buffer.name] = self._contents_then(node, buffer)
+        late = set(found)  # what cannot be there before the cotangent
         for made in region:
             if made.op != BEGIN and not any(v.name in needed for v in made.outputs):
                 continue
@@ -234,8 +247,11 @@ class Reverse:
                 late.update(v.name for v in made.outputs)
             self._emit_again(made, found)
         read = [var for name, var in outside.items() if name in self.on_the_way]
+        for buffer, new in zip(buffers, node.inputs[count:]):
+            assert self.rewritten is not None
+            self.rewritten[buffer.name] = found.get(new.name, new)
         nodes = tuple(self.builder.nodes[start:])
-        values = [found.get(v.name, v) for v in node.inputs]
+        values = [found.get(v.name, v) for v in node.inputs[:count]]
         inner = Reverse(self.builder, self.table, nodes, read, values)
         for value, cotangent in zip(values, given):
             if value.name in made_inside or value.name in inner.on_the_way:
@@ -247,6 +263,12 @@ class Reverse:
             found_for = inner.cotangent(var)
             if found_for is not None:
                 self.add(var, found_for)
+
+    def _contents_then(self, node: Node, buffer: Var) -> Var:
+        """What an input that is written again holds when the backward pass runs."""
+        if self.rewritten is None:
+            raise refusal(node, "what it computes again writes to a tensor that it did not make")
+        return self.builder.add_input(buffer.type, label=f"contents of {buffer.name}")
 
     def _emit_again(self, node: Node, found: dict[str, Var]) -> None:
         """A node of what stands for its inputs."""

@@ -32,9 +32,8 @@ from ..graph.ir import Graph, GraphOutput, Node, SymbolBinding, Var
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
 from ..prims.markers import STOP
-from ..runtime._launch import CompiledGraph
 from ..symbolic.integers import SymInt
-from .joint import Table, joint, on_the_way
+from .joint import Joint, Table, joint, on_the_way
 from .partition import Halves, Saved, partition
 from .parts import Part
 from .parts import in_parts as cut_in_parts
@@ -214,6 +213,7 @@ class Pair:
             count=self.count,
             differentiable=self.differentiable,
             saved=tuple((place.kind == "input", place.index) for place in self.halves.saved),
+            rewritten=self.halves.rewritten,
             returned=places,
             written=written,
             symbols=symbols if symbols.bindings else None,
@@ -242,6 +242,7 @@ class Pair:
             run=giving_several(run, is_single(graph)),
             consume=giving_several(consuming(run), is_single(graph)),
             saved=saved,
+            rewritten=halves.rewritten,
             given=outputs,
             wrt=wrt,
             integers=tuple(binding.name for binding in halves.integers),
@@ -254,7 +255,7 @@ class Pair:
 
     def in_parts(self, limits: Sequence[int]) -> BackwardParts | None:
         graph = self.halves.backward
-        parts = cut_in_parts(graph, self.table, limits)
+        parts = [] if graph.mutations else cut_in_parts(graph, self.table, limits)
         if len(parts) < 2:
             return None
         bindings = graph.symbols
@@ -308,26 +309,34 @@ class Pair:
             sizes = [b for b in self.halves.backward.symbols if b.kind in ("dim", "stride")]
             if any(k >= self.count for k in outputs) or any(b.index >= len(self.halves.saved) for b in sizes):
                 raise  # from cotangents that are there or not
-            return self._with_zeros(outputs, wrt), tuple(range(len(self.halves.saved)))
+            return self._with_zeros(whole), tuple(range(len(self.halves.saved)))
         # an output may be an input as it is: then either place stands for both
         named = {self._name(place): number for place, number in numbers.items()}
         return halves, tuple(named[self._name(place)] for place in halves.saved)
 
-    def _with_zeros(self, outputs: tuple[int, ...], wrt: tuple[int, ...]) -> Halves:
+    def _with_zeros(self, wanted: Joint) -> Halves:
         """The first halves, for fewer outputs and inputs: what others would start from was not saved."""
         graph = self.halves.backward
         all_outputs = [k for k in self.differentiable if k < self.count]
-        first = len(self.halves.saved)
+        first, ends = len(self.halves.saved), len(graph.inputs) - len(self.halves.rewritten)
         inputs, zeros = list(graph.inputs[:first]), []
-        for k, cotangent in zip(all_outputs, graph.inputs[first:], strict=True):
-            if k in outputs:
+        for k, cotangent in zip(all_outputs, graph.inputs[first:ends], strict=True):
+            if k in wanted.outputs:
                 inputs.append(cotangent)
                 continue
             var = cotangent.var
             params = {"shape": var.shape, "value": 0.0, "dtype": var.dtype, "device": var.type.device}
             zeros.append(Node("full", (), tuple(params.items()), (var,)))
-        gradients = tuple(out for k, out in zip(self.primary, graph.outputs, strict=True) if k in wrt)
-        made = replace(graph, inputs=tuple(inputs), nodes=(*zeros, *graph.nodes), outputs=gradients)
+        gradients = tuple(out for k, out in zip(self.primary, graph.outputs, strict=True) if k in wanted.wrt)
+        writes = zip(self.halves.rewritten, graph.mutations, strict=True)
+        mutations = tuple(
+            (place, value)
+            for place, (k, (_, value)) in enumerate(writes, len(inputs))
+            if k in wanted.rewritten
+        )
+        inputs += graph.inputs[ends:]
+        nodes = (*zeros, *graph.nodes)
+        made = replace(graph, inputs=tuple(inputs), nodes=nodes, outputs=gradients, mutations=mutations)
         return replace(self.halves, backward=made)
 
     def _name(self, place: Saved) -> str:
@@ -347,6 +356,11 @@ class _Again:
         pair = self.pair
         if pair.unknown:
             raise NotDifferentiableError("a second derivative through a value that is only saved")
+        if self.graph.mutations:
+            raise NotDifferentiableError(
+                "a second derivative through a function under torch.utils.checkpoint that writes to a tensor "
+                "that it did not make (the running statistics of a batch normalization)"
+            )
         with pair.lock:
             if self.made is None:
                 wrt = [k for k, inp in enumerate(self.graph.inputs) if inp.var.dtype.is_inexact]
@@ -370,10 +384,9 @@ def giving_several(call: Callable[..., Any], is_single: bool) -> Callable[..., S
 
 
 def consuming(call: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    """``call`` with its arguments in a list, which it empties."""
-    if isinstance(call, CompiledGraph):
-        return call.consume
-    return lambda values: call(*values)
+    """``call`` with its arguments in a list, which it empties if it can."""
+    consume: Callable[[list[Any]], Any] | None = getattr(call, "consume", None)
+    return consume or (lambda values: call(*values))
 
 
 class Symbols:

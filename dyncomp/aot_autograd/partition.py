@@ -50,12 +50,16 @@ class Halves:
     ``integers``: where the sizes come from that no dimension of a backward input tells: ``"int"``, ``"dim"``
     and ``"stride"`` are of the original's call (see :class:`~dyncomp.graph.ir.SymbolBinding`), ``"output"``
     is output number ``index`` of ``forward``, a Python int.
+
+    ``rewritten``: inputs of the original that the backward graph writes to; they are inputs behind its
+    cotangents.
     """
 
     forward: Graph
     backward: Graph
     saved: tuple[Saved, ...]
     integers: tuple[SymbolBinding, ...]
+    rewritten: tuple[int, ...] = ()
 
     @property
     def more(self) -> tuple[Var, ...]:
@@ -117,9 +121,10 @@ def partition(
     ``NotDifferentiableError`` where they are not enough.
     """
     graph = joint.graph
-    cotangents = len(joint.outputs)
+    cotangents = len(joint.outputs) + len(joint.rewritten)
     first = len(graph.inputs) - cotangents
-    if any(not inp.label.startswith("cotangent of") for inp in graph.inputs[first:]):
+    ends = len(graph.inputs) - len(joint.rewritten)
+    if any(not inp.label.startswith("cotangent of") for inp in graph.inputs[first:ends]):
         raise ValueError("a joint graph that is cut takes its cotangents as inputs")
     original = frozenset(v.name for node in graph.nodes[: joint.nodes] for v in node.outputs)
     # the halves may be differentiated in turn
@@ -127,13 +132,23 @@ def partition(
     graph = simplify(decompose(graph, table), table, keeps_derivatives=True)
     for tidy in (eliminate_common_subexpressions, share_factors, eliminate_dead_code):
         graph = tidy(graph, table)
-    sides = take_apart(graph, table, cotangents, len(joint.wrt), original)
+    sides = take_apart(graph, table, cotangents, len(joint.wrt) + len(joint.rewritten), original)
     if saved is not None:
         places = {_at(sides, place).name: place for place in saved}
-        return _Cut(sides, table, frozenset(places), places).run()
+        return _writing(_Cut(sides, table, frozenset(places), places).run(), joint.rewritten)
     kept = held(sides, written)
     sides = replace(sides, held=kept & read_by_rules(sides, table) if seen else kept)
-    return _Cut(sides, table, choose(sides, table, memory_budget)).run()
+    return _writing(_Cut(sides, table, choose(sides, table, memory_budget)).run(), joint.rewritten)
+
+
+def _writing(halves: Halves, rewritten: tuple[int, ...]) -> Halves:
+    """What the backward graph gives behind the gradients it writes to its last inputs."""
+    graph = halves.backward
+    ends = len(graph.outputs) - len(rewritten)
+    first = len(graph.inputs) - len(rewritten)
+    mutations = tuple((k, out.var) for k, out in enumerate(graph.outputs[ends:], first))
+    backward = replace(graph, outputs=graph.outputs[:ends], mutations=mutations)
+    return replace(halves, backward=backward, rewritten=rewritten)
 
 
 def _without_gradients(graph: Graph, count: int) -> Graph:

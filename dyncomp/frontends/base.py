@@ -151,18 +151,20 @@ class OutputView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairBackward:
-    """A backward graph: ``run(*saved, *cotangents, *integers)`` gives the gradients by the inputs ``wrt``.
-    ``consume`` takes these as a list, which it empties: they go as soon as they have been read.
+    """A backward graph: ``run(*saved, *cotangents, *rewritten, *integers)`` gives the gradients by the inputs
+    ``wrt``. ``consume`` takes these as a list, which it empties: they go as soon as they have been read.
 
     ``saved``: which of the saved values it takes; ``given``: which outputs of the forward graph it takes
-    cotangents of, in C order; ``integers``: names of the symbols whose values it takes. ``again()``: the pair
-    of this graph, for second derivatives (``None``: nothing in it has a derivative); it may raise
-    ``NotDifferentiableError``. ``call``: the compiled graph itself.
+    cotangents of, in C order; ``rewritten``: inputs of the call that it may write to; ``integers``: names of
+    the symbols whose values it takes. ``again()``: the pair of this graph, for second derivatives (``None``:
+    nothing in it has a derivative); it may raise ``NotDifferentiableError``. ``call``: the compiled graph
+    itself.
     """
 
     run: Callable[..., Sequence[Any]]
     consume: Callable[[list[Any]], Sequence[Any]]
     saved: tuple[int, ...]
+    rewritten: tuple[int, ...]
     given: tuple[int, ...]
     wrt: tuple[int, ...]
     integers: tuple[str, ...]
@@ -209,15 +211,15 @@ class GradientPair:
 
     ``forward(*inputs, *integers)`` gives ``count`` results, and then values that are only saved. Of these
     outputs ``differentiable`` have derivatives. ``saved``: what backward graphs are given, inputs (``True``)
-    and outputs, and their numbers. ``backward(given, wanted)``: the backward graph where these outputs have
-    cotangents and these inputs want gradients, compiled when first asked for; ``None`` where nothing is to be
-    computed. ``returned``: what the call returns, results by number or views. ``written``: inputs that get
-    the contents of a result, (input, result). ``symbols(arguments, outputs)``: the values of the symbols that
-    backward graphs take, by name; ``None`` where there are none. ``describe()``: what is saved, in words.
-    ``source``: what it was made from, ``None`` where it comes from disk. ``in_parts(limits)``: the backward
-    graph of all gradients in parts that give this many bytes of them (the last limit holds for all that
-    follow); ``None`` where there would be one. ``listeners`` are told of backward graphs when these were
-    compiled.
+    and outputs, and their numbers; ``rewritten``: inputs that they write to. ``backward(given, wanted)``: the
+    backward graph where these outputs have cotangents and these inputs want gradients, compiled when first
+    asked for; ``None`` where nothing is to be computed. ``returned``: what the call returns, results by
+    number or views. ``written``: inputs that get the contents of a result, (input, result).
+    ``symbols(arguments, outputs)``: the values of the symbols that backward graphs take, by name; ``None``
+    where there are none. ``describe()``: what is saved, in words. ``source``: what it was made from, ``None``
+    where it comes from disk. ``in_parts(limits)``: the backward graph of all gradients in parts that give
+    this many bytes of them (the last limit holds for all that follow); ``None`` where there would be one.
+    ``listeners`` are told of backward graphs when these were compiled.
     """
 
     forward: Callable[..., Sequence[Any]]
@@ -225,6 +227,7 @@ class GradientPair:
     count: int
     differentiable: tuple[int, ...]
     saved: tuple[tuple[bool, int], ...]
+    rewritten: tuple[int, ...]
     returned: tuple[int | OutputView, ...]
     written: tuple[tuple[int, int], ...]
     symbols: Callable[[Sequence[Any], Sequence[Any]], dict[str, int]] | None

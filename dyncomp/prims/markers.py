@@ -204,12 +204,13 @@ ROWS = (
     OpDef(
         BEGIN,
         ("number",),
-        lambda *, number: (),
+        lambda *types, number: (),
         _is_no_value,
         lower=Marker(),
         dtypes=ALL,
         no_derivative="it has no value",
-        doc="What follows, up to the `checkpoint_end` of this number, is computed again for its derivative.",
+        doc="What follows, up to the `checkpoint_end` of this number, is computed again for its derivative. "
+        "Its inputs are inputs of the graph that are written there, and written again then.",
     ),
     OpDef(
         END,
@@ -220,7 +221,8 @@ ROWS = (
         jvp=end_jvp,
         dtypes=ALL,
         no_derivative="it is replaced by what it asks for",
-        doc="Its inputs, which are results of what began at the `checkpoint_begin` of this number.",
+        doc="Its inputs, which are results of what began at the `checkpoint_begin` of this number, and "
+        "behind them what the inputs of that one hold then.",
     ),
     OpDef(
         AFTER,

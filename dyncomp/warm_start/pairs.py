@@ -45,7 +45,9 @@ def pack_graph(packer: Packer, compiled: Compiled) -> list[Any]:
         "pair",
         packer.row(_pack_call(packer, compiled)),
         is_single(compiled.graph_after),
-        packer.value((pair.count, pair.differentiable, pair.saved, pair.returned, pair.written)),
+        packer.value(
+            (pair.count, pair.differentiable, pair.saved, pair.rewritten, pair.returned, pair.written)
+        ),
         bindings,
         owner_name(compiled.owner),
     ]
@@ -99,7 +101,7 @@ def _keeper(halves: dict[int, Compiled], parts: Parts) -> Listener:
 def pack_backward(half: Compiled, made: PairBackward) -> str:
     packer = Packer(by_type=launches.BY_TYPE)
     launch = packer.row(_pack_call(packer, half))
-    facts = packer.value((made.saved, made.given, made.wrt, made.integers))
+    facts = packer.value((made.saved, made.rewritten, made.given, made.wrt, made.integers))
     data = {"rows": packer.rows, "call": launch, "single": is_single(half.graph_after), "facts": facts}
     return json.dumps(data, separators=(",", ":"))
 
@@ -129,11 +131,12 @@ class StoredPair:
         data = json.loads(text)
         unpacker = Unpacker(data["rows"], launches.MAKERS)
         call = unpacker.value(data["call"])
-        saved, outputs, wrt, integers = unpacker.value(data["facts"])
+        saved, rewritten, outputs, wrt, integers = unpacker.value(data["facts"])
         return PairBackward(
             run=giving_several(call, data["single"]),
             consume=giving_several(consuming(call), data["single"]),
             saved=saved,
+            rewritten=rewritten,
             given=outputs,
             wrt=wrt,
             integers=integers,
@@ -175,7 +178,7 @@ def makers(context: Context) -> dict[str, Any]:
 
 def _unpack_pair(unpacker: Unpacker, parts: list[Any], context: Context) -> Any:
     forward, single, facts, bindings, name = parts
-    count, differentiable, saved, returned, written = unpacker.value(facts)
+    count, differentiable, saved, rewritten, returned, written = unpacker.value(facts)
     autograd = owner_named(name).autograd
     if autograd is None:
         raise Stale(f"{name} without a reverse mode")
@@ -190,6 +193,7 @@ def _unpack_pair(unpacker: Unpacker, parts: list[Any], context: Context) -> Any:
         count=count,
         differentiable=differentiable,
         saved=saved,
+        rewritten=rewritten,
         returned=returned,
         written=written,
         symbols=symbols,

@@ -65,6 +65,27 @@ def main():
     (first,) = torch.autograd.grad(fast(given).pow(3).sum(), given, create_graph=True)
     return [*found, *torch.autograd.grad(first.sum(), given), *weights(net)]
 """,
+    "checkpoints": """
+from torch.utils.checkpoint import checkpoint
+
+class Checkpointed(Net):
+    def forward(self, x):
+        h = checkpoint(lambda a: torch.relu(self.norm(self.first(a))), x, use_reentrant=False)
+        return self.second(h), h
+
+def main():
+    torch.manual_seed(0)
+    net = Checkpointed()
+    fast, found = dyncomp.compile(net, fullgraph=True), []
+    for k in range(6):
+        given = x().requires_grad_()
+        results = fast(given)
+        if k % 3:
+            results[k % 3 - 1].square().sum().backward()
+            found.append(given.grad)
+        found += [b.clone() for b in net.buffers()]
+    return [*found, *weights(net)]
+""",
     "views of data": """
 @dyncomp.compile
 def f(given, sizes):

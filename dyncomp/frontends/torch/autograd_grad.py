@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import COPY, Var
-from ...prims.markers import STOP
+from ...prims.markers import BEGIN, STOP
 from ...symbolic.integers import same
 from ..base import ArrayRef, TraceContext, memory_of
 from .gradients import Requiring, detached, is_input, is_on, requires
@@ -106,7 +106,10 @@ def cotangent(tx: TraceContext, given: object, value: Var) -> Var:
 
 
 def check_history(tx: TraceContext, values: list[Var], variables: list[Var]) -> None:
-    """Refuse variables that values may depend on in ways that torch alone knows."""
+    """Refuse variables that values may depend on in ways that torch alone knows, and what would write to
+    buffers in the backward pass."""
+    if any(node.op == BEGIN and node.inputs for node in tx.builder.nodes):
+        raise Unsupported("a gradient beside a checkpoint of a function that writes to buffers")
     for variable in variables:
         if is_input(tx, variable):
             _check_attributes(tx, variable, _HOOKS, None)

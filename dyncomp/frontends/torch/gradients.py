@@ -100,6 +100,11 @@ def _known(tx: TraceContext) -> Requiring:
     return known
 
 
+def memory(tx: TraceContext, var: Var) -> str:
+    """The memory of a value, by name; one without derivative has memory of its own."""
+    return _known(tx).root(var)
+
+
 def requires(tx: TraceContext, var: Var) -> bool:
     """Whether a value requires a gradient."""
     return bool(tx.builder.differentiated) and _known(tx).holds(tx, var)
@@ -228,6 +233,8 @@ def under_autograd(rule: Rule, name: str) -> Rule:
             start = len(tx.builder.nodes)
             result = rule(tx, *args, **kwargs)
             check(tx, start, name)
+            if name in SAVING:
+                _note_saving(tx, name, args, result)
             unheard = _unheard(tx, start)
             _note_touched(tx, start)
             _write_behind(tx, start, unheard)
@@ -296,6 +303,22 @@ def _note_touched(tx: TraceContext, start: int) -> None:
     if any(requires(tx, v) for node in made for v in (node.outputs or node.inputs[1:])):
         used = {memory_of(tx.builder, v) for node in made for v in (*node.inputs, *node.outputs)}
         _known(tx).touched |= used
+
+
+# Functions whose derivative reads tensors that autograd saves, whichever gradient is wanted, where one of so
+# many first arguments requires a gradient.
+SAVING = dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d"), 2)
+SAVING |= dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), 2)
+SAVING["batch_norm"] = 4
+SAVED = "torch.saved"  # in the memo: names of their results
+
+
+def _note_saving(tx: TraceContext, name: str, args: tuple[object, ...], result: object) -> None:
+    operands = [x.var for x in args[: SAVING[name]] if isinstance(x, ArrayRef)]
+    if name == "linear" and len(args) > 2 and args[2] is not None and operands[0].ndim != 2:
+        return  # torch may add the bias in a function of its own
+    if isinstance(result, ArrayRef) and any(requires(tx, var) for var in operands):
+        tx.memo.setdefault(SAVED, set()).add(result.var.name)
 
 
 def _unheard_view(tx: TraceContext, var: Var) -> Var | None:

@@ -31,12 +31,23 @@ class Region:
 
     def check(self, tx: TraceContext, what: str) -> None:
         """Refuse a part that changes what was there before: objects, or memory."""
+        self.check_objects(tx, what)
+        if self.writes(tx):
+            raise Unsupported(f"{what} writes to a tensor that it did not make")
+
+    def check_objects(self, tx: TraceContext, what: str) -> None:
+        """Refuse a part that changes objects that were there before."""
         if tx.changes()[1] != self.changes:
             raise Unsupported(f"{what} changes an object that it did not make")
+
+    def writes(self, tx: TraceContext) -> dict[int, Var]:
+        """The writes to memory that was there before: numbers of nodes, and what they write to."""
         made = self.made(tx)
-        for node in tx.builder.nodes[self.start :]:
-            if node.op == COPY and memory_of(tx.builder, node.inputs[0]) not in made:
-                raise Unsupported(f"{what} writes to a tensor that it did not make")
+        return {
+            number: node.inputs[0]
+            for number, node in enumerate(tx.builder.nodes[self.start :], self.start)
+            if node.op == COPY and memory_of(tx.builder, node.inputs[0]) not in made
+        }
 
     def check_draws(self, tx: TraceContext, what: str) -> None:
         """Refuse a part that draws random numbers."""

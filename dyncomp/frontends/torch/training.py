@@ -78,7 +78,7 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
     hidden = tuple(k for k in pair.differentiable if k >= count)
     others = tuple(k for k in range(count) if k not in pair.differentiable)
     numbers = (*range(count), *hidden)  # of the outputs of the graph
-    saved = pair.saved
+    saved, rewritten = pair.saved, pair.rewritten
     known: dict[tuple[Any, ...], PairBackward | None] = {}
     again: dict[tuple[Any, ...], Callable[..., Sequence[Any]]] = {}
 
@@ -88,12 +88,16 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
         ctx.save_for_backward(*[args[k] if is_input else found[k] for is_input, k in saved])
         if others:
             ctx.mark_non_differentiable(*[found[k] for k in others if isinstance(found[k], torch.Tensor)])
+        if rewritten:  # whatever is in them by then
+            ctx.rewritten = {k: args[k] for k in rewritten}
+            ctx.tensors = [k for k, x in enumerate(args) if isinstance(x, torch.Tensor)]
         if symbols is not None:
             ctx.symbols = symbols(args, found)
         return tuple([found[k] for k in numbers])
 
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return gradients_by(ctx, ctx.needs_input_grad, cotangents)
+        wanted = _asked_for(ctx) if rewritten else ctx.needs_input_grad
+        return gradients_by(ctx, wanted, cotangents)
 
     def gradients_by(ctx: Any, wanted: Sequence[bool], cotangents: Sequence[Any]) -> Any:
         key = (*[c is None for c in cotangents], *wanted)
@@ -108,6 +112,7 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
         values = ctx.saved_tensors
         inputs = [values[k] for k in chosen.saved]
         inputs += [c.contiguous() for c in cotangents if c is not None]
+        inputs += [ctx.rewritten[k] for k in chosen.rewritten]
         if chosen.integers:
             inputs += [ctx.symbols[name] for name in chosen.integers]
         if grad_mode():
@@ -131,6 +136,21 @@ def _apply(pair: GradientPair) -> Callable[..., Sequence[Any]]:
     grad_mode = torch.is_grad_enabled
     whole = autograd_function(forward, backward)
     return in_buckets(pair, numbers, whole, forward, gradients_by)
+
+
+def _asked_for(ctx: Any) -> list[bool]:
+    """The inputs whose gradients this backward pass asks for; ``needs_input_grad`` has all that could be."""
+    wanted = list(ctx.needs_input_grad)
+    for place, (node, _) in zip(ctx.tensors, ctx.next_functions, strict=True):
+        wanted[place] = node is not None and _runs(node)
+    return wanted
+
+
+def _runs(node: Any) -> bool:
+    try:
+        return bool(torch._C._will_engine_execute_node(node))
+    except RuntimeError:  # a leaf that torch.autograd.grad asks for
+        return True
 
 
 class _Spent(torch.autograd.Function):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 
 import pytest
@@ -189,6 +190,182 @@ def test_hooks_see_one_gradient_each():
     (x * w).sin().sum().mul(2.0).backward()
     close(seen[1], seen[0], "gradient")
     close(x.grad, 4.0 * w.detach() * (x * w).cos().detach(), "accumulated")
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.norm, self.other = nn.BatchNorm1d(4), nn.BatchNorm1d(4)
+        self.average = nn.BatchNorm1d(4, momentum=None)
+        self.register_buffer("seen", torch.zeros(4))
+
+
+def again(function, *args, **keywords):
+    return checkpoint(function, *args, use_reentrant=False, **keywords)
+
+
+def used_outside(m, x):
+    y = again(lambda a: m.norm(m.first(a)), x)
+    m.norm.num_batches_tracked.add_(5)
+    return m.norm(y)
+
+
+def written_before_a_product(m, x):
+    def part(a):
+        m.seen.lerp_(a.detach().mean(0), 0.3)
+        return m.first(a + m.seen)
+
+    return again(part, x).sin()
+
+
+def of_several_results(m, x):
+    one, two = again(lambda a: (m.norm(m.first(a)), m.other(m.second(a))), x)
+    return one + two, again(lambda a: a.sin(), two)
+
+
+WRITING = {
+    "last": lambda m, x: again(lambda a: m.norm(m.first(a)), x) * 2.0,
+    "first": lambda m, x: again(lambda a: m.second(m.norm(a)), x * 2.0),
+    "in place": lambda m, x: again(lambda a: F.relu(m.norm(a), inplace=True), x * 2.0).t(),
+    "residual": lambda m, x: again(lambda a: a + m.norm(m.first(m.other(a)).relu_()), x).sin(),
+    "two": lambda m, x: again(lambda a: m.norm(m.first(a)), again(lambda a: m.other(a), x)),
+    "early stop": lambda m, x: again(lambda a: m.norm(a).exp(), x, early_stop=False),
+    "reentrant": lambda m, x: checkpoint(lambda a: m.norm(a).sum(1), x * 2.0, use_reentrant=True),
+    "used outside": used_outside,
+    "before a product": written_before_a_product,
+    "running average": lambda m, x: again(lambda a: m.second(m.average(a)), x),
+    "several results": of_several_results,
+    "of what is detached": lambda m, x: again(lambda a: m.norm(a.detach()), x) + x,
+    "not recorded": lambda m, x: again(lambda a: m.norm(m.first(a)).detach(), x) + x,
+}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_buffers_are_written_again(name):
+    """Gradients, and what buffers hold after each step: also where the forward pass runs more than once."""
+    compare(WRITING[name], Normed().double(), grad(6, 4).double().detach().requires_grad_(), times=3)
+
+
+def of_both(step, f=WRITING["residual"]):
+    """Buffers and gradients after ``step(function of x, x, module)``, compiled and not."""
+    found = []
+    module = Normed().double()
+    for function in (f, dyncomp.compile(f, fullgraph=True)):
+        m = copy.deepcopy(module)
+        x = torch.linspace(-1.0, 9.0, 24, dtype=torch.float64).sin().view(6, 4).requires_grad_()
+        given = step(lambda x, function=function, m=m: function(m, x), x, m)
+        found.append([*m.buffers(), *(p.grad for p in m.parameters()), x.grad, *(given or ())])
+    for expected, actual in zip(*found, strict=True):
+        close(actual, expected, "buffer or gradient")
+    return found[0]
+
+
+def test_without_backward():
+    def step(f, x, m):
+        f(x)
+        f(x)
+
+    of_both(step)
+
+
+def test_backward_writes_to_what_is_there_by_then():
+    def step(f, x, m):
+        first, second = f(x), f(x * 2.0)
+        with torch.no_grad():
+            m.norm.running_mean.fill_(7.0)
+        second.sum().backward(retain_graph=True)
+        first.square().sum().backward()
+        second.sin().sum().backward()
+
+    of_both(step)
+
+
+@pytest.mark.parametrize("name", ["all", "weight", "bias", "input", "one result", "no result"])
+def test_some_gradients(name):
+    def two(m, x):
+        return again(lambda a: m.norm(m.first(a)), x), again(lambda a: m.other(m.second(a)), x), x.sin()
+
+    def step(f, x, m):
+        one, other, plain = f(x)
+        by = {"weight": m.first.weight, "bias": m.other.bias, "input": x}.get(name)
+        if name == "no result":
+            plain.sum().backward()
+        elif name == "one result":
+            (one.square().sum() + plain.sum()).backward()
+        elif by is None:
+            (one.sin().sum() + other.exp().sum()).backward()
+        else:
+            return torch.autograd.grad((one.sin().sum() + other.exp().sum()), by)
+        return ()
+
+    of_both(step, two)
+
+
+def test_frozen_parameters_and_evaluation():
+    def step(f, x, m):
+        m.requires_grad_(False)
+        f(x).sum().backward()
+        f(x.detach())
+        m.eval()
+        f(x).sum().backward()
+
+    of_both(step)
+
+
+def test_sizes_may_change():
+    f, modules = WRITING["residual"], [Normed().double() for _ in range(2)]
+    modules[1].load_state_dict(modules[0].state_dict())
+    compiled = dyncomp.compile(f, fullgraph=True)
+    for n in (6, 7, 9, 6):
+        x = torch.randn(n, 4, dtype=torch.float64)
+        f(modules[0], x).exp().sum().backward()
+        compiled(modules[1], x).exp().sum().backward()
+    for one, other in zip(*(m.state_dict().values() for m in modules)):
+        close(other, one, "buffer")
+
+
+def test_no_second_derivative_beside_writes():
+    module, x = Normed(), grad(6, 4)
+    result = dyncomp.compile(WRITING["last"], fullgraph=True)(module, x)
+    with pytest.raises(dyncomp.NotDifferentiableError, match="second derivative"):
+        torch.autograd.grad(result.exp().sum(), x, create_graph=True)
+
+
+def after_what_is_saved(m, x):
+    def part(a):
+        y = m.norm(m.first(a))
+        m.seen.add_(1.0)
+        return y
+
+    return again(part, x)
+
+
+def by_two_ways(m, x):
+    return again(lambda a: (m.norm(m.first(a)), a * 2.0), x)[1]
+
+
+def twice_over(m, x):
+    return again(lambda a: m.norm(m.first(a)), again(lambda a: m.norm(a), x))
+
+
+UNCERTAIN = {
+    "after what is saved": after_what_is_saved,
+    "two ways": by_two_ways,
+    "the same one": twice_over,
+    "nested": lambda m, x: again(lambda a: again(lambda b: m.norm(m.first(b)), a).sin(), x),
+    "a bias of its own": lambda m, x: again(lambda a: m.first(m.norm(a)[None]), x),
+    "nothing saved": lambda m, x: again(lambda a: (m.seen.add_(1.0), a + 1.0)[1], x),
+}
+
+
+@pytest.mark.parametrize("name", UNCERTAIN)
+def test_uncertain_writes_break_the_graph(name):
+    """The function may stop before them when it runs again, or not run again."""
+    f = UNCERTAIN[name]
+    compare(f, Normed().double(), grad(6, 4).double().detach().requires_grad_(), fullgraph=False, graphs=0)
+    with pytest.raises(dyncomp.GraphBreakError, match="checkpoint"):
+        dyncomp.compile(f, fullgraph=True)(Normed(), grad(6, 4))
 
 
 class Counting(nn.Module):
