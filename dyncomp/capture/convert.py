@@ -37,7 +37,7 @@ from .guards.class_facts import ClassFacts, may_change
 from .guards.fact_kinds import NoOverlap, SymBinding, SymCondition
 from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
-from .guards.source import ConstSource
+from .guards.source import ConstSource, PartSource
 from .loops.scalar_loop_gates import gated_original
 from .objects.class_names import module_of, shares_namespace
 from .policy.captured import calls_python, is_worth_compiling, refuse_idle
@@ -406,6 +406,9 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         for v in tracer.inputs
         if isinstance(v, ArrayValue) and v.source is not None and v.ref.kind == "array"
     ]
+    if mutated and any(isinstance(v.source, PartSource) for v in arrays):
+        tracer.decisions.whole = True  # guards do not read parts
+        raise tracer.restart
     if mutated and len(arrays) > 1:
         sources = tuple(v.memory_at for v in arrays)
         written = tuple(i for i, v in enumerate(arrays) if v.ref.var.name in mutated)

@@ -34,6 +34,8 @@ class Decisions:
     device: Device | None = None  # of the arrays that come after numbers on the CPU
     among_tensors: bool = False  # a NumPy scalar came before the tensors that it is a number to
 
+    whole: bool = False  # arrays without strides, which may share memory with what the graph writes
+
     def places_in(self, code: types.CodeType) -> frozenset[int]:
         """The instructions of ``code`` at which capture ends or breaks."""
         decided = (*self.loop_breaks, *self.plain, *self.breaks)

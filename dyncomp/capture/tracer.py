@@ -56,6 +56,7 @@ from .values.mode import SetMode, set_mode
 from .values.namespace import NamespaceValue
 from .values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.obj import InstanceValue
+from .values.parted import taken_apart
 from .values.seq import ListValue, SliceValue, TupleValue
 
 
@@ -403,6 +404,9 @@ class Tracer:
     ) -> Value:
         """Emit a library call into the graph, or break with nothing emitted. ``called``: what the rule of
         ``frontend`` stands for."""
+        parted = taken_apart(self, called, args)
+        if parted is not None:
+            rule, args = parted
         if self.is_strict:
             rule = numerics.checked(self, frontend, called, rule)
         given = (*args, *kwargs.values())

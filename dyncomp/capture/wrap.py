@@ -56,6 +56,7 @@ from .values.mapping_proxy import MappingProxyValue
 from .values.namespace import LoadedModulesValue, ThreadLocalValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
+from .values.parted import PartedValue
 from .values.partial import PartialValue
 from .values.region import RegionContextValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue, refuse_large
@@ -542,7 +543,11 @@ def wrap_array(
     try:
         facts: Facts = frontend.describe(obj)
     except Unsupported as error:
-        return _refused_array(tracer, obj, source, error.reason)
+        parts = None if tracer.decisions.whole else frontend.parts_of(obj)
+        if parts is None:
+            return _refused_array(tracer, obj, source, error.reason)
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return PartedValue(obj, source, error.reason, frontend, parts)
     if tracer.decisions.recorded:
         facts = frontend.with_history(obj, facts)
     if facts.refused:

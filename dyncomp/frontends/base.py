@@ -285,6 +285,20 @@ class ArrayOwner:
 
 
 @dataclass(frozen=True, slots=True)
+class ArrayParts:
+    """An array without strides (a sparse one) as the strided arrays that it is made of. ``methods`` of the
+    object give these, without a copy. ``check``: whether it is as it was when this was made, its parts
+    included. ``constants``: attributes that do not change where that holds. ``facts`` are for rules.
+    ``refs``: the parts in the graph."""
+
+    methods: tuple[str, ...]
+    check: StateGuard
+    constants: tuple[str, ...]
+    facts: Any
+    refs: tuple[ArrayRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TypedTuple:
     """What a rule returns for an instance of a tuple's subclass: ``cls(items)`` makes it."""
 
@@ -502,6 +516,14 @@ class Frontend(Protocol):
     def describe(self, obj: object) -> ArrayFacts:
         """Facts of a concrete object of one of ``array_types``; raises ``Unsupported`` (with the
         reason) for what cannot be captured: object or structured dtypes, foreign byte order…"""
+        ...
+
+    def parts_of(self, obj: object) -> ArrayParts | None:
+        """What an object that ``describe`` refuses is made of, where there are rules for such."""
+        ...
+
+    def rule_of_parts(self, called: Called) -> Rule | None:
+        """The rule of a function, method or operator for arguments some of which are ``ArrayParts``."""
         ...
 
     def find_function(self, fn: object) -> Rule | None:

@@ -28,7 +28,7 @@ _CLASSES: tuple[type, ...] = (
     *(source.GlobalsSource, source.ModuleSource, source.ModuleDictSource, source.AttrSource),
     *(source.TypeAttrSource, source.InstanceDictSource, source.ItemSource, source.DictKeySource),
     *(source.DictValueSource, source.TypeSource, source.CellContentsSource, source.ReferentSource),
-    source.MappingSource,
+    *(source.MappingSource, source.PartSource),
     *(launch.LaunchPlan, launch.SizeRef, launch.InputSlot, launch.SymbolSlot, launch.OutputSlot),
     *(
         launch.ArenaSlot,
@@ -48,8 +48,9 @@ _LATER: dict[str, tuple[str, ...]] = {
     "dyncomp.prims.python_call.ForEach": (),
     "dyncomp.prims.scipy_routines.Routine": (),
     "dyncomp.frontends.torch.calls._Call": (),
-    "dyncomp.frontends.torch.calls._Caller": ("loc", "module"),
+    "dyncomp.frontends.caller.Caller": ("loc", "module"),
     "dyncomp.frontends.torch.calls._Open": (),
+    "dyncomp.frontends.torch.sparse._PutTogether": (),
 }
 
 

@@ -50,6 +50,15 @@ def main():
     with torch.no_grad():
         return fast(x()), fast(x(7)), fast(x(), torch.ones(8)), fast(x(9))
 """,
+    "routines": """
+def shares(given, adj):
+    return torch.logcumsumexp(adj @ torch.tanh(given), 0)
+
+def main():
+    adj, given = torch.eye(5)[[1, 0, 3, 4, 2]].to_sparse(), x().requires_grad_()
+    found = dyncomp.compile(shares)(given, adj)
+    return found.detach(), *torch.autograd.grad(found.square().sum(), given)
+""",
     "gradients": """
 def main():
     net, given = made(), x().requires_grad_()

@@ -307,6 +307,19 @@ class ReferentSource(Source):
 
 @_hashed_once
 @dataclass(frozen=True)
+class PartSource(Source):
+    """What a method of an array without strides gives: a part of it (``adj._indices()``). Replacements read
+    it, guards do not."""
+
+    base: Source
+    method: str
+
+    def expr(self) -> str:
+        return f"{self.base.expr()}.{self.method}()"
+
+
+@_hashed_once
+@dataclass(frozen=True)
 class MappingSource(Source):
     """The mapping behind a ``types.MappingProxyType``."""
 

@@ -46,6 +46,7 @@ from ..guards.source import (
     MappingSource,
     ModuleDictSource,
     ModuleSource,
+    PartSource,
     ReferentSource,
     Source,
     TypeAttrSource,
@@ -475,6 +476,8 @@ class Codegen:
             return f"{base}.cell_contents"
         if isinstance(source, ReferentSource):
             return f"{base}()"
+        if isinstance(source, PartSource):
+            return f"{base}.{source.method}()"
         if isinstance(source, MappingSource):
             return f"{self.constant(gc.get_referents)}({base})[0]"
         if isinstance(source, (DictKeySource, DictValueSource)):

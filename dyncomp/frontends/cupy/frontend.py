@@ -62,6 +62,12 @@ class CupyFrontend(WithoutDerivatives):
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, cupy.ndarray)
 
+    def parts_of(self, obj: object) -> None:
+        return None
+
+    def rule_of_parts(self, called: object) -> None:
+        return None
+
     def selected(self, tx: TraceContext, ref: ArrayRef) -> ArrayRef:
         raise Unsupported("what a mask selects of a CuPy array")
 

@@ -124,6 +124,12 @@ class NumpyFrontend(WithoutDerivatives):
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, (np.ndarray, np.generic))
 
+    def parts_of(self, obj: object) -> None:
+        return None
+
+    def rule_of_parts(self, called: object) -> None:
+        return None
+
     def selected(self, tx: TraceContext, ref: ArrayRef) -> ArrayRef:
         return selected(tx, ref)
 

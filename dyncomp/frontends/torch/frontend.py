@@ -25,6 +25,7 @@ from . import (
     optimizers,
     profiling,
     scans,
+    sparse,
     state,
     torch_facts,
     transformer,
@@ -67,6 +68,7 @@ _MODULES = (
     "packed_sequences",
     "recurrent",
     "scans",
+    "sparse",
     "transformer",
     "vmap",
     "losses",
@@ -109,6 +111,9 @@ class TorchFrontend:
 
     def describe(self, obj: object) -> ArrayFacts:
         return torch_facts.describe(obj)
+
+    parts_of = staticmethod(sparse.parts_of)
+    rule_of_parts = staticmethod(sparse.rule_of_parts)
 
     def find_function(self, fn: object) -> Rule | None:
         try:
