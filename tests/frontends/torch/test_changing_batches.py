@@ -55,7 +55,18 @@ def padded(x):
     return F.pad(x, (1, 2), value=3.0), F.pad(x * 2, (0, 1, 2, 0))
 
 
+def lists_of_sizes(x):
+    n = x.shape[0]
+    return torch.tensor([n, 3, n + 1]), torch.as_tensor([n, 2], dtype=torch.float32) * x.sum()
+
+
+def sizes_in_tensors(x):
+    n = torch.tensor([x.shape[0], 2])[0]
+    return torch.zeros(n, 2) + x[:, :2], x.new_ones((2, n)), x[:1].expand(n, 3) * 2
+
+
 PROGRAMS = [
+    *(lists_of_sizes, sizes_in_tensors),
     padded,
     categorical,
     rows_by_a_range,
