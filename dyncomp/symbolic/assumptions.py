@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,12 @@ def renamed(atom: object, names: Mapping[str, str]) -> str:
 
 def from_guards(seen: set[tuple[Any, ...]], expr: SymInt, relation: str) -> bool | None:
     """Whether ``expr relation 0`` by the guards in ``seen``, which are pairs of key and relation."""
+    common = math.gcd(expr.constant, *(coefficient for _, coefficient in expr.terms))
+    if common > 1:
+        terms = tuple((monomial, coefficient // common) for monomial, coefficient in expr.terms)
+        found = from_guards(seen, type(expr)(terms, expr.constant // common, expr.env), relation)
+        if found is not None:
+            return found
 
     def holds(*relations: str) -> bool:
         return any((expr.key, r) in seen for r in relations)
